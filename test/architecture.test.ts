@@ -33,7 +33,7 @@ base
 contract                  base
 net                       base contract
 database                  base
-settings                  base net database
+settings                  base contract net database
 accounts                  base net database settings
 storage                   base contract database settings
 locks                     base database accounts
@@ -56,7 +56,7 @@ drivers/lib/json-api      base contract drivers/lib drivers/lib/http
 drivers/lib/cloud         base contract drivers/lib drivers/lib/streams drivers/lib/http drivers/lib/staged-files drivers/lib/json-api
 drivers/*                 base contract drivers/lib drivers/lib/streams drivers/lib/http drivers/lib/staged-files drivers/lib/json-api drivers/lib/cloud
 drivers/index.ts          contract drivers/*
-protocols/lib             base contract net accounts tree installation gateway
+protocols/lib             base contract net settings accounts tree installation gateway
 protocols/http/api        base contract net settings accounts tree gateway protocols/lib
 protocols/http/compat     base contract settings accounts mounts tree tasks gateway protocols/http/api
 protocols/http/site       base contract installation gateway protocols/lib protocols/http/api
@@ -64,7 +64,7 @@ protocols/http/files      base contract net tree protocols/lib protocols/http/ap
 protocols/http/routes     base contract net accounts locks mounts search tree tasks offline-downloads uploads gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files
 protocols/http            gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files protocols/http/routes
 protocols/webdav          base contract net accounts locks tree gateway protocols/lib
-protocols/sftp            base contract net accounts tree gateway protocols/lib
+protocols/sftp            base contract net settings accounts tree gateway protocols/lib
 protocols/index.ts        protocols/lib protocols/http protocols/webdav protocols/sftp
 process                   base contract net database accounts locks installation gateway drivers/index.ts protocols/lib protocols/index.ts
 cli                       base contract net database settings accounts cluster locks mounts installation drivers/index.ts protocols/lib protocols/http/site protocols/sftp protocols/index.ts process
@@ -376,6 +376,8 @@ const wordsOfTheApi: readonly RegExp[] = [
   /\brole(?: [=!]==?|:) [012]\b/i,
   /\bstate(?: [=!]==?|:) \d/,
   /\]\(\$\{/,
+  /\b(?:sso_(?!id\b)|ldap_|s3_|ftp_|transmission_)\w/,
+  /\b(?:pagination_type|allow_indexed|ocr_api|webauthn_login_enabled|handle_hook_\w+|filename_char_mapping)\b/,
 ]
 
 /** Where they may be besides `compat/` and `routes/`: files, or folders with a slash, and why. */
@@ -392,7 +394,6 @@ const placesOfTheApi: Readonly<Record<string, string>> = {
   'src/database/alist-database.ts': 'reads their database',
   'src/download-urls/download-routing.ts': 'proxies of storages check the signature under this name',
   'src/installation/import/': 'imports from them',
-  'src/settings/': 'settings have the names of the API',
   'drivers/index.ts': 'lists the driver of their servers',
   'drivers/openlist/': 'is the driver of their servers',
   'drivers/115/': 'names the settings of its tools',

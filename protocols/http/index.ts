@@ -1,10 +1,12 @@
 /** The HTTP API, downloads and web pages as the daemon starts them. */
 import type { Protocol } from '../lib/protocol.js'
+import { settingsOfTheApi } from './compat/settings.js'
 
 export const http: Protocol = {
   name: 'http',
   appPasswords: false,
   path: '',
+  settings: settingsOfTheApi,
   async checkConfig(config, log) {
     if (config.dist_dir === '') return
     const { WebClient } = await import('./site/web-client.js')

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ProtocolFacts } from '../../src/accounts/principal.js'
 import type { ListenAddress, Config } from '../../src/installation/config.js'
 import type { KeyedProtocol } from '../../src/installation/import/server-keys.js'
+import type { ProtocolWithSettings } from '../../src/settings/settings-table.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import type { Log } from '../../src/base/log.js'
 import type { ListenOptions, ProtocolServer } from './listen.js'
@@ -16,7 +17,7 @@ export interface ProtocolEnv {
   readonly pseudonym: string
 }
 
-interface CommonProtocol extends ProtocolFacts, KeyedProtocol {
+interface CommonProtocol extends ProtocolFacts, KeyedProtocol, ProtocolWithSettings {
   /**
    * Checks what the configuration says of this protocol, before the data folder is opened. Rejects with `invalid` and a
    * reason for the admin.

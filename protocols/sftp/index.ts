@@ -1,5 +1,6 @@
 /** SFTP as the daemon starts it. */
 import { join } from 'node:path'
+import { inGroup } from '../../src/settings/settings-table.js'
 import type { Protocol } from '../lib/protocol.js'
 
 export const sftp: Protocol = {
@@ -21,6 +22,17 @@ export const sftp: Protocol = {
       await importHostKeys(secrets, join(data, 'ssh'), new Date(), from)
     },
   },
+  settings: () =>
+    inGroup('ftp', {
+      sftp_disable_password_login: ['bool', 'false', 'private', 'SFTP accepts only keys.'],
+      sftp_keep_partial_uploads: [
+        'bool',
+        'false',
+        'private',
+        'If the connection breaks during an upload to a new name, the received part remains, so that the client ' +
+          'can resume. Existing files are never overwritten partially.',
+      ],
+    }),
   async server({ config, opening, pseudonym }, at) {
     const [{ sftpServer }, { loadHostKeys }] = await Promise.all([import('./server.js'), import('./host-keys.js')])
     const hostKeys = await loadHostKeys(join(config.data, 'ssh'), opening)

@@ -6,13 +6,20 @@ import { driverTypes } from '../../drivers/index.js'
 import { version } from '../base/version.js'
 import { leftOut, writeBackup } from '../installation/backup.js'
 import { writeAside } from '../installation/scratch-folder.js'
-import { secretSettings, settingsTable } from '../settings/settings-table.js'
 import { parseAddition } from '../mounts/fields.js'
 import type { FolderRule, StorageRow, UserRow } from '../database/rows.js'
 import { snapshotDatabase } from '../database/snapshot.js'
 import { withoutPassword } from '../database/store-url.js'
 import type { Store } from '../database/tables.js'
-import { configOf, databaseOf, openData, withCommonOptions, withDataOptions, type CommonFlags } from './data-folder.js'
+import {
+  configOf,
+  databaseOf,
+  knownSettings,
+  openData,
+  withCommonOptions,
+  withDataOptions,
+  type CommonFlags,
+} from './data-folder.js'
 import { print } from './output.js'
 import { describe } from './users.js'
 
@@ -116,8 +123,8 @@ function ruleOf({ password, ...rule }: FolderRule, withSecrets: boolean): object
 }
 
 function settingsOf(stored: ReadonlyMap<string, string>, withSecrets: boolean): object {
-  const known = new Set(settingsTable.map(({ key }) => key))
-  const shown = [...stored].filter(([key]) => known.has(key) && !secretSettings.has(key))
+  const shownKeys = new Set(knownSettings.filter(({ secret }) => secret !== true).map(({ key }) => key))
+  const shown = [...stored].filter(([key]) => shownKeys.has(key))
   return Object.fromEntries(withSecrets ? stored : shown.map(([key, value]) => [key, withoutPassword(value)]))
 }
 

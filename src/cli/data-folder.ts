@@ -1,6 +1,7 @@
 /** Access of the command line to the data folder. A running daemon shares its database and notices every change. */
 import { access } from 'node:fs/promises'
 import { Option, type Command } from 'commander'
+import { driverTypes } from '../../drivers/index.js'
 import { protocols } from '../../protocols/index.js'
 import { Accounts } from '../accounts/accounts.js'
 import { GatewayError } from '../base/errors.js'
@@ -14,6 +15,7 @@ import {
   type ConfigFlags,
 } from '../installation/config.js'
 import { thisInstance } from '../installation/instance.js'
+import { settingDefinitions } from '../settings/settings-table.js'
 import { Settings } from '../settings/settings.js'
 import type { Store } from '../database/tables.js'
 import { isPostgresUrl } from '../database/store-url.js'
@@ -22,6 +24,9 @@ import { openStore, type BeforeUpgrade } from '../database/store.js'
 export interface CommonFlags extends ConfigFlags {
   readonly json?: boolean
 }
+
+/** The settings of a daemon of this program. */
+export const knownSettings = settingDefinitions(protocols, driverTypes)
 
 export interface DataFolder {
   readonly config: Config
@@ -106,7 +111,7 @@ export async function withAccounts<T>(
   store: Store,
   work: (folder: DataFolder) => Promise<T>,
 ): Promise<T> {
-  const settings = await Settings.open(store)
+  const settings = await Settings.open(store, knownSettings)
   const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours })
   try {
     return await work({ config, store, settings, accounts })

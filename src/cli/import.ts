@@ -14,7 +14,6 @@ import {
   type PreparedImport,
 } from '../installation/import/importer.js'
 import { leavesSomethingOut } from '../installation/import/report.js'
-import { serverKeysOf } from '../installation/import/server-keys.js'
 import { thisInstance } from '../installation/instance.js'
 import { openStore } from '../database/store.js'
 import { configOf, withCommonOptions, type CommonFlags } from './data-folder.js'
@@ -59,7 +58,7 @@ function withImportOptions(command: Command): Command {
 /** Stores what the source has unless it is a dry run, and prints the report. */
 async function importFrom(source: ImportSource, flags: ImportFlags): Promise<void> {
   const dryRun = flags.dryRun === true
-  const prepared = await prepareImport(source, { driverTypes, serverKeys: serverKeysOf(protocols) })
+  const prepared = await prepareImport(source, { driverTypes, protocols })
   if (!dryRun) await store(prepared, flags)
   const { lines, notes } = prepared
   const cells = lines.map(({ kind, name, outcome, reason }) => [kind, name, outcome, reason])

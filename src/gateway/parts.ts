@@ -20,7 +20,7 @@ import { DownloadRouting } from '../download-urls/download-routing.js'
 import { SignedUrls } from '../download-urls/signed-urls.js'
 import { storeLocation, type Config } from '../installation/config.js'
 import { gatewayFolders } from '../installation/data-folder.js'
-import { serverKeysOf, type KeyedProtocol } from '../installation/import/server-keys.js'
+import type { KeyedProtocol } from '../installation/import/server-keys.js'
 import { UploadedImports } from '../installation/import/uploaded-imports.js'
 import { thisInstance, type ThisInstance } from '../installation/instance.js'
 import type { PathLocks } from '../locks/path-locks.js'
@@ -32,6 +32,7 @@ import { StorageAdmin } from '../mounts/storage-admin.js'
 import { EgressGuard } from '../net/egress.js'
 import { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
 import { Search, type SearchRequest } from '../search/search.js'
+import { settingDefinitions, type ProtocolWithSettings } from '../settings/settings-table.js'
 import { Settings } from '../settings/settings.js'
 import { Bandwidth, unlimited } from '../storage/bandwidth.js'
 import { Events } from '../storage/events.js'
@@ -61,7 +62,7 @@ export interface GatewayOptions {
   /** Gets the lines of `log`. Absent: none are held. */
   readonly logTail?: LogTail
   readonly drivers: readonly AnyDriverType[]
-  readonly protocols: readonly (ProtocolFacts & KeyedProtocol)[]
+  readonly protocols: readonly (ProtocolFacts & KeyedProtocol & ProtocolWithSettings)[]
   /** The admin account that the first run makes. */
   readonly admin: FirstAdmin
   /** This run; by default a new one. */
@@ -82,7 +83,7 @@ interface Core {
   readonly config: Config
   readonly log: Log
   readonly driverTypes: readonly AnyDriverType[]
-  readonly protocols: readonly KeyedProtocol[]
+  readonly protocols: GatewayOptions['protocols']
   readonly store: Store
   readonly events: Events
   readonly cluster: Cluster
@@ -145,7 +146,7 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   const cluster = await joinCluster({ store, instance: run, name: `${hostname()}:${process.pid}`, events, log })
   // Others take over what this node owns.
   closing.add(() => cluster.leave().catch(() => undefined))
-  const settings = await Settings.open(store, log)
+  const settings = await Settings.open(store, settingDefinitions(protocols, driverTypes), log)
   closing.add(() => settings.close())
   const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log, cluster })
   closing.add(() => accounts.close())
@@ -264,7 +265,7 @@ async function loadJobs(
   closing.add(() => tasks.close())
   const uploads = new UploadSessions({ as: (principal) => new VirtualFs(tree, principal), uploads: taskUploads })
   closing.add(() => uploads.close())
-  const imports = new UploadedImports({ store, driverTypes, log, data, serverKeys: serverKeysOf(protocols) })
+  const imports = new UploadedImports({ store, driverTypes, protocols, log, data })
   // Releases all transfers that wait for bandwidth.
   closing.add(() => bandwidth.close())
   return { tasks, downloads, uploads, imports }

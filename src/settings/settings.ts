@@ -1,21 +1,15 @@
-/** The current settings, cached in memory: stored values, else the defaults of the table. */
+/** The current settings, cached in memory: stored values, else the defaults. */
 import { randomInt, randomUUID } from 'node:crypto'
-import { isAbsolute } from 'node:path'
 import PQueue from 'p-queue'
 import { GatewayError, toGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import { version } from '../base/version.js'
-import { compilePatterns, patternLines, type Pattern } from '../base/patterns.js'
-import { hostAndPort, parseNetworks } from '../net/addresses.js'
 import type { Store } from '../database/tables.js'
-import { settingsTable, type SettingDefinition, type SettingFlag, type SettingGroup } from './settings-table.js'
-import type { SettingKey } from './settings-help.js'
+import type { SettingDefinition } from './settings-table.js'
 
 export interface SettingRow extends SettingDefinition {
   readonly value: string
 }
-
-const definitions: ReadonlyMap<string, SettingDefinition> = new Map(settingsTable.map((row) => [row.key, row]))
 
 type Guard = (value: string) => Promise<void>
 
@@ -27,16 +21,27 @@ export class Settings {
   readonly #listeners = new Set<() => void>()
   readonly #guards = new Map<string, Guard>()
   readonly #overrides = new Map<string, () => string | undefined>()
+  readonly #byKey: ReadonlyMap<string, SettingDefinition>
   #unsubscribe: () => void = () => undefined
 
-  private constructor(private readonly store: Store) {}
+  private constructor(
+    private readonly store: Store,
+    private readonly definitions: readonly SettingDefinition[],
+  ) {
+    this.#byKey = new Map(definitions.map((definition) => [definition.key, definition]))
+  }
 
   /**
    * Reads the stored settings. Creates a permanent token if there is none. A stored token that is weaker than a new one
    * must be remains valid, because signed URLs and scripts depend on it; `log` gets a warning.
+   * `definitions`: in display order.
    */
-  static async open(store: Store, log?: Pick<Log, 'warn'>): Promise<Settings> {
-    const settings = new Settings(store)
+  static async open(
+    store: Store,
+    definitions: readonly SettingDefinition[],
+    log?: Pick<Log, 'warn'>,
+  ): Promise<Settings> {
+    const settings = new Settings(store, definitions)
     await settings.#reload()
     const token = settings.get('token')
     if (token === '') await settings.resetToken()
@@ -52,14 +57,14 @@ export class Settings {
     this.#unsubscribe()
   }
 
-  /** The current value. Throws `internal` for a key that is neither in the table nor stored. */
+  /** The current value. Throws `internal` for a key that is neither defined nor stored. */
   get(key: string): string {
     return this.#overrides.get(key)?.() ?? this.#ownValue(key)
   }
 
   #ownValue(key: string): string {
     if (key === 'version') return version
-    const value = this.#stored.get(key) ?? definitions.get(key)?.default
+    const value = this.#stored.get(key) ?? this.#byKey.get(key)?.default
     if (value === undefined) throw new GatewayError('internal', { reason: `no such setting: ${key}` })
     return value
   }
@@ -75,19 +80,19 @@ export class Settings {
 
   /** The value as a number; the default for an empty value. */
   number(key: string): number {
-    return Number(this.get(key) || definitions.get(key)?.default)
+    return Number(this.get(key) || this.#byKey.get(key)?.default)
   }
 
   /** The values of the settings that all clients may read, by key. */
   public(): Readonly<Record<string, string>> {
-    const visible = settingsTable.filter(({ flag }) => flag === 'public' || flag === 'readonly')
+    const visible = this.definitions.filter(({ flag }) => flag === 'public' || flag === 'readonly')
     return Object.fromEntries(visible.map(({ key }) => [key, this.get(key)]))
   }
 
   /** All settings in display order; stored values of unknown keys come last. */
   rows(): readonly SettingRow[] {
-    const unknown = [...this.#stored.keys()].filter((key) => !definitions.has(key)).sort()
-    return [...settingsTable, ...unknown.map(deprecated)].map((definition) => ({
+    const unknown = [...this.#stored.keys()].filter((key) => !this.#byKey.has(key)).sort()
+    return [...this.definitions, ...unknown.map(deprecated)].map((definition) => ({
       ...definition,
       value: this.#ownValue(definition.key),
     }))
@@ -95,7 +100,7 @@ export class Settings {
 
   /** The same rows with the default values, without unknown keys; the token is empty. */
   defaults(): readonly SettingRow[] {
-    return settingsTable.map((definition) => ({ ...definition, value: definition.default }))
+    return this.definitions.map((definition) => ({ ...definition, value: definition.default }))
   }
 
   /**
@@ -107,7 +112,7 @@ export class Settings {
   async set(values: ReadonlyMap<string, string>): Promise<void> {
     const changes = new Map<string, string>()
     for (const [key, value] of values) {
-      const definition = definitions.get(key)
+      const definition = this.#byKey.get(key)
       if (definition?.flag === 'readonly') continue
       if (key.length + value.length > maxValueLength) throw tooLong(key)
       // A client that saves a whole page also sends unchanged values, which may predate a check.
@@ -124,7 +129,7 @@ export class Settings {
 
   /** Removes the stored value of an unknown key. `invalid` for a known key, `not_found` if none is stored. */
   async delete(key: string): Promise<void> {
-    if (definitions.has(key)) throw new GatewayError('invalid', { detail: 'setting_in_use', subject: key })
+    if (this.#byKey.has(key)) throw new GatewayError('invalid', { detail: 'setting_in_use', subject: key })
     await this.#queue.add(async () => {
       if (!(await this.store.settings.delete(key)))
         throw new GatewayError('not_found', { reason: 'there is no such setting' })
@@ -137,9 +142,10 @@ export class Settings {
    * and the default.
    */
   *faults(): Iterable<{ readonly key: string; readonly reason: string; readonly fallback: string }> {
-    for (const { key, default: fallback, flag } of settingsTable) {
+    for (const definition of this.definitions) {
+      const { key, default: fallback, flag } = definition
       const value = this.#stored.get(key)
-      const reason = value === undefined || flag === 'readonly' ? undefined : settingFault(key, value)
+      const reason = value === undefined || flag === 'readonly' ? undefined : settingFault(definition, value)
       if (reason !== undefined) yield { key, reason, fallback }
     }
   }
@@ -154,7 +160,7 @@ export class Settings {
   async #assertAccepted(key: string, value: string): Promise<void> {
     if (value === this.#stored.get(key)) return
     try {
-      valueChecks[key as SettingKey]?.(value)
+      this.#byKey.get(key)?.check?.(value)
       await this.#guards.get(key)?.(value)
     } catch (error) {
       const { reason } = toGatewayError(error)
@@ -198,20 +204,25 @@ export class Settings {
 }
 
 function deprecated(key: string): SettingDefinition {
-  const group: SettingGroup = 'single'
-  const flag: SettingFlag = 'deprecated'
-  return { key, default: '', type: 'string', options: [], group, flag, help: '', inForce: false }
+  return {
+    key,
+    default: '',
+    type: 'string',
+    options: [],
+    group: 'single',
+    flag: 'deprecated',
+    help: '',
+    inForce: false,
+  }
 }
 
-/** Why `set` would reject the value of a setting of the table; undefined if it would not. */
-export function settingFault(key: string, value: string): string | undefined {
-  const definition = definitions.get(key)
-  if (definition === undefined) return 'there is no such setting'
+/** Why `set` would reject the value; undefined if it would not. */
+export function settingFault(definition: SettingDefinition, value: string): string | undefined {
   if (definition.flag === 'readonly') return 'it cannot be set'
   try {
-    if (key.length + value.length > maxValueLength) throw tooLong(key)
+    if (definition.key.length + value.length > maxValueLength) throw tooLong(definition.key)
     checkValue(definition, value)
-    if (value !== '') valueChecks[key as SettingKey]?.(value)
+    if (value !== '') definition.check?.(value)
     return undefined
   } catch (error) {
     return toGatewayError(error).reason
@@ -250,27 +261,4 @@ const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 function newToken(): string {
   const tail = Array.from({ length: 64 }, () => alphabet.charAt(randomInt(alphabet.length))).join('')
   return `tidegate-${randomUUID()}${tail}`
-}
-
-/** Checks of values beside their types. Each throws `invalid` or `costly_pattern`, with a reason for the admin. */
-const valueChecks: Readonly<Partial<Record<SettingKey, (value: string) => void>>> = {
-  egress_networks: (value) => void parseNetworks(value),
-  metrics_networks: (value) => void parseNetworks(value),
-  egress_proxy: (value) => {
-    if (value === '' || value === 'off' || hostAndPort.safeParse(value).success) return
-    throw new GatewayError('invalid', { reason: 'it must be HOST:PORT, off, or empty' })
-  },
-  offline_download_temp_dir: (value) => {
-    if (value === '' || isAbsolute(value)) return
-    throw new GatewayError('invalid', { reason: 'it must be an absolute path' })
-  },
-  privacy_regs: (value) => void privacyPatterns(value),
-}
-
-/** Compiles one pattern per line. Ignores lines that are not regular expressions. Throws `costly_pattern`. */
-export function privacyPatterns(text: string): readonly Pattern[] {
-  return compilePatterns(
-    patternLines(text).map((line) => line.trim()),
-    'ignored',
-  )
 }

@@ -8,6 +8,7 @@ import { allPermissions } from '../../src/accounts/principal.js'
 import type { NewUser } from '../../src/accounts/users.js'
 import { root } from '../../src/base/path.js'
 import { sharedLimiters } from '../../src/accounts/limiter.js'
+import { coreSettings } from '../../src/settings/settings-table.js'
 import { Settings } from '../../src/settings/settings.js'
 import type { UserRow } from '../../src/database/rows.js'
 import type { Store } from '../../src/database/tables.js'
@@ -60,7 +61,7 @@ export async function openAccounts(
   clock: { time: number },
 ): Promise<Pick<Fixture, 'store' | 'settings' | 'accounts' | 'warnings'>> {
   const store = await openStore(file)
-  const settings = await Settings.open(store)
+  const settings = await Settings.open(store, coreSettings)
   const warnings: object[] = []
   const log = { warn: (facts: object) => void warnings.push(facts) }
   const nodes = { assertCurrent: () => undefined, ofOthers: asked, limiters: sharedLimiters(store.signIns) }

@@ -14,6 +14,7 @@ import { isPassword, staticHash } from '../../src/accounts/passwords.js'
 import { isGatewayError } from '../../src/base/errors.js'
 import { fromAlist } from '../../src/installation/import/alist.js'
 import { fromFileBrowser } from '../../src/installation/import/filebrowser.js'
+import { coreSettings } from '../../src/settings/settings-table.js'
 import { prepareImport } from '../../src/installation/import/importer.js'
 import { Report, type ReportLine } from '../../src/installation/import/report.js'
 import { withStillDatabase } from '../../src/installation/import/still-database.js'
@@ -338,7 +339,10 @@ function databaseWith(
 
 async function mapped(database: AlistDatabase) {
   const report = new Report()
-  return { ...(await fromAlist('alist', database, driverTypes, report)), lines: report.lines }
+  return {
+    ...(await fromAlist('alist', database, { driverTypes, settings: coreSettings }, report)),
+    lines: report.lines,
+  }
 }
 
 void t.test('what cannot be expressed is disabled, closed or left out', async (t) => {
@@ -504,7 +508,7 @@ void t.test('a database in use is imported with its write-ahead log, and its fol
   t.equal((await readFile(file)).includes('newcomer'), false, 'only the log has the new name')
   const before = await contentsOf(source)
   t.match(Object.keys(before).sort(), ['config.json', 'data.db', 'data.db-shm', 'data.db-wal'])
-  const options = { driverTypes, serverKeys: [] }
+  const options = { driverTypes, protocols: [] }
   const { installation } = await prepareImport({ program: 'openlist', folder: source, scratch }, options)
   t.ok(installation.users.some(({ username }) => username === 'newcomer'))
   t.same(await contentsOf(source), before)

@@ -5,8 +5,7 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { driverTypes } from '../../drivers/index.js'
 import { endpoints } from '../../protocols/http/endpoints.js'
-import { settingsTable } from '../../src/settings/settings-table.js'
-import { isRead, settingsPage, settingsPagePath, sources } from './settings-page.js'
+import { allSettings, isRead, settingsPage, settingsPagePath, sources } from './settings-page.js'
 
 void t.test('docs/settings.md is what `npm run docs` writes', async (t) => {
   t.equal(await readFile(settingsPagePath, 'utf8'), await settingsPage())
@@ -14,7 +13,7 @@ void t.test('docs/settings.md is what `npm run docs` writes', async (t) => {
 
 void t.test('the settings in force are those that a source reads', (t) => {
   const texts = sources()
-  for (const { key, inForce } of settingsTable) t.equal(isRead(key, texts), inForce, key)
+  for (const { key, inForce } of allSettings) t.equal(isRead(key, texts), inForce, key)
   t.end()
 })
 

@@ -1,10 +1,14 @@
 /** Generates docs/settings.md from the table of settings and from the sources that read them. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { format, resolveConfig } from 'prettier'
-import { settingsTable, type SettingDefinition, type SettingGroup } from '../../src/settings/settings-table.js'
+import { driverTypes } from '../../drivers/index.js'
+import { protocols } from '../../protocols/index.js'
+import { settingDefinitions, type SettingDefinition, type SettingGroup } from '../../src/settings/settings-table.js'
 
 export const settingsPagePath = 'docs/settings.md'
+
+export const allSettings = settingDefinitions(protocols, driverTypes)
 
 const introduction = `# Settings
 
@@ -41,7 +45,7 @@ type Effect = 'in force' | 'returned to clients' | 'stored, no effect yet'
 export function sources(): string[] {
   return ['src', 'protocols', 'web'].flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
-      .filter((name) => /\.tsx?$/.test(name) && basename(name) !== 'settings-table.ts')
+      .filter((name) => /\.tsx?$/.test(name))
       .map((name) => readFileSync(join(folder, name), 'utf8'))
       .filter((text) => /\bsettings?\b/i.test(text)),
   )
@@ -78,9 +82,9 @@ function typeCell({ type, options }: SettingDefinition): string {
 
 /** The whole page, formatted. Reads the sources below the working directory. */
 export async function settingsPage(): Promise<string> {
-  const groups = [...new Set(settingsTable.map(({ group }) => group))]
+  const groups = [...new Set(allSettings.map(({ group }) => group))]
   const parts = groups.map((group) => {
-    const rows = settingsTable
+    const rows = allSettings
       .filter((each) => each.group === group)
       .map((each) => {
         const value = [typeCell(each), defaultCell(each.default), each.flag, effectOf(each)]

@@ -5,6 +5,7 @@ import { http } from '../../protocols/http/index.js'
 import type { ErrorDetail } from '../../src/base/errors.js'
 import { asPath } from '../../src/base/path.js'
 import { SignedUrls } from '../../src/download-urls/signed-urls.js'
+import { coreSettings } from '../../src/settings/settings-table.js'
 import { Settings } from '../../src/settings/settings.js'
 import { openStore } from '../../src/database/store.js'
 import { processorTime } from '../processor-time.js'
@@ -17,7 +18,7 @@ const hour = 3600_000
 async function opened(t: Tap, values: Record<string, string> = {}, protectedPath = '') {
   const store = await openStore(join(t.testdir(), 'tidegate.db'))
   t.teardown(() => store.close())
-  const settings = await Settings.open(store)
+  const settings = await Settings.open(store, coreSettings)
   await settings.set(new Map(Object.entries({ token: 't'.repeat(32), ...values })))
   const clock = { time: Date.UTC(2026, 0, 1) }
   const signedUrls = new SignedUrls({

@@ -6,6 +6,7 @@ import { MountedTree } from '../../src/mounts/mounted-tree.js'
 import { Mounts } from '../../src/mounts/mounts.js'
 import { Search } from '../../src/search/search.js'
 import type { Log } from '../../src/base/log.js'
+import { coreSettings } from '../../src/settings/settings-table.js'
 import { Settings } from '../../src/settings/settings.js'
 import { openStore } from '../../src/database/store.js'
 import { aliasFields, aliasType } from '../../drivers/alias/index.js'
@@ -363,7 +364,7 @@ void t.test('an index that cannot be opened is logged, and searches reject', asy
   t.teardown(() => store.close())
   // As another node has stored it.
   await store.settings.set(new Map([['search_index', 'database']]))
-  const settings = await Settings.open(store)
+  const settings = await Settings.open(store, coreSettings)
   t.teardown(() => settings.close())
   const errors: string[] = []
   const log: Log = Object.assign(createLog('silent'), {

@@ -9,7 +9,6 @@ import { root } from '../../src/base/path.js'
 import { configSchema } from '../../src/installation/config.js'
 import { startDaemon } from '../../src/process/daemon.js'
 import { createLog } from '../../src/process/log.js'
-import { settingsTable } from '../../src/settings/settings-table.js'
 import { protocols } from '../../protocols/index.js'
 
 /**
@@ -68,8 +67,8 @@ const file = { http: '127.0.0.1:0', sftp: 'off', drain_seconds: 1, trusted_proxi
 const daemon = await startDaemon({ ...configSchema(protocols).parse(file), data }, createLog('fatal'), { password })
 const { accounts, rules, search, settings, storages } = daemon.gateway
 
-const own = settingsTable.filter(({ flag, key }) => flag !== 'readonly' && key !== 'index_progress')
-const initial = new Map([...own.map(({ key }) => [key, settings.get(key)] as const), ['search_index', 'database']])
+const own = settings.rows().filter(({ flag, key }) => flag !== 'readonly' && key !== 'index_progress')
+const initial = new Map([...own.map(({ key, value }) => [key, value] as const), ['search_index', 'database']])
 await settings.set(initial)
 await search.idle()
 await search.build()

@@ -13,7 +13,9 @@ import t, { type Test } from 'tap'
 import { documentedEndpoints } from '../../protocols/http/endpoints.js'
 import type { JsonSchema } from '../../protocols/http/api/json-schema.js'
 import { openApiDocument, type OpenApiOperation } from '../../protocols/http/api/openapi.js'
-import { settingsTable } from '../../src/settings/settings-table.js'
+import { protocols } from '../../protocols/index.js'
+import { driverTypes } from '../../drivers/index.js'
+import { settingDefinitions } from '../../src/settings/settings-table.js'
 import type { Answers, Order } from './measured-daemon.js'
 
 /** Milliseconds of processor time that one turn may take. */
@@ -269,7 +271,7 @@ function hasPatterns(description: string): boolean {
 }
 
 function* settingFields(): Generator<Field> {
-  for (const { key, flag, help } of settingsTable) {
+  for (const { key, flag, help } of settingDefinitions(protocols, driverTypes)) {
     if (flag === 'readonly') continue
     const request = (value: unknown): Request => ({
       method: 'POST',

@@ -2,29 +2,62 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { settingsHelp } from '../../src/settings/settings-help.js'
-import { settingsTable } from '../../src/settings/settings-table.js'
+import { driverTypes } from '../../drivers/index.js'
+import { protocols } from '../../protocols/index.js'
+import type { AnyDriverType } from '../../src/contract/driver-type.js'
+import {
+  inGroup,
+  settingDefinitions,
+  type ProtocolWithSettings,
+  type SettingRows,
+} from '../../src/settings/settings-table.js'
 import { Settings } from '../../src/settings/settings.js'
 import { openStore } from '../../src/database/store.js'
 
+const definitions = settingDefinitions(protocols, driverTypes)
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
 
 void t.test('every default is valid, and no default is a public address', async (t) => {
   const store = await openStore(join(t.testdir(), 'tidegate.db'))
-  const settings = await Settings.open(store)
+  const settings = await Settings.open(store, definitions)
   t.teardown(() => store.close())
-  t.equal(new Set(settingsTable.map(({ key }) => key)).size, settingsTable.length, 'every key is unique')
-  await settings.set(new Map(settingsTable.map((row) => [row.key, row.default])))
-  for (const row of settingsTable) t.notMatch(row.default, /https?:\/\/(?!localhost|admin:adminadmin@localhost)/)
+  t.equal(new Set(definitions.map(({ key }) => key)).size, definitions.length, 'every key is unique')
+  await settings.set(new Map(definitions.map((row) => [row.key, row.default])))
+  for (const row of definitions) t.notMatch(row.default, /https?:\/\/(?!localhost|admin:adminadmin@localhost)/)
 })
 
-void t.test('every setting has a help text, and every help text has a setting', (t) => {
-  t.same(
-    settingsTable.map(({ key }) => key),
-    Object.keys(settingsHelp),
-    'in the same order',
+void t.test('every setting has a help text', (t) => {
+  for (const { key, help } of definitions) t.match(help, /^[A-Z].*\.$/, key)
+  t.end()
+})
+
+void t.test('a protocol adds settings to a group: at its end, or before another one', (t) => {
+  const added = (rows: SettingRows, before?: string) => ({
+    settings: () => inGroup('index', rows, before === undefined ? {} : { before }),
+  })
+  const first = added(
+    { first: ['bool', 'true', 'public', 'One.'], second: ['bool', 'true', 'public', 'Two.'] },
+    'ignore_paths',
   )
-  for (const { key, help } of settingsTable) t.match(help, /^[A-Z].*\.$/, key)
+  const last = added({ third: ['bool', 'true', 'public', 'Three.'] }, 'second')
+  const end = added({ fourth: ['bool', 'true', 'public', 'Four.'] })
+  const keys = (protocols: readonly ProtocolWithSettings[]) => settingDefinitions(protocols, []).map(({ key }) => key)
+  const own = ['search_index', 'auto_update_index', 'ignore_paths', 'max_index_depth']
+  const ofIndex = (all: readonly string[]) =>
+    all.slice(all.indexOf('search_index'), all.indexOf('offline_download_task_threads_num'))
+  t.same(ofIndex(keys([])), own)
+  t.same(ofIndex(keys([end, first, last])), [
+    ...['search_index', 'auto_update_index', 'first', 'third', 'second', 'ignore_paths', 'max_index_depth', 'fourth'],
+  ])
+  t.end()
+})
+
+void t.test('the folders of download tools are those that the drivers declare', (t) => {
+  const keys = (drivers: readonly AnyDriverType[]) => settingDefinitions(protocols, drivers).map(({ key }) => key)
+  t.same(
+    keys(driverTypes).filter((key) => !keys([]).includes(key)),
+    ['115_temp_dir', '115_open_temp_dir'],
+  )
   t.end()
 })
 
@@ -37,7 +70,7 @@ void t.test('stored values override the defaults, except for the version', async
       ['site_title', 'Harbour'],
     ]),
   )
-  const settings = await Settings.open(store)
+  const settings = await Settings.open(store, definitions)
   t.equal(settings.get('version'), `v${version}`)
   t.equal(settings.get('site_title'), 'Harbour')
   t.equal(settings.bool('sign_all'), true)
@@ -56,17 +89,17 @@ void t.test('stored values override the defaults, except for the version', async
   t.equal(settings.get('version'), `v${version}`)
   t.throws(() => settings.get('nonsense'), { code: 'internal' })
 
-  const again = await Settings.open(store)
+  const again = await Settings.open(store, definitions)
   t.equal(again.get('allow_indexed'), '1')
 })
 
 void t.test('the token is generated once, is never empty, and is not public', async (t) => {
   const store = await openStore(join(t.testdir(), 'tidegate.db'))
   t.teardown(() => store.close())
-  const settings = await Settings.open(store)
+  const settings = await Settings.open(store, definitions)
   const token = settings.get('token')
   t.match(token, /^tidegate-[0-9a-f-]{36}[A-Za-z0-9]{64}$/)
-  t.equal((await Settings.open(store)).get('token'), token)
+  t.equal((await Settings.open(store, definitions)).get('token'), token)
   t.notOk('token' in settings.public())
   await settings.set(new Map([['token', '']]))
   t.match(settings.get('token'), /^tidegate-/)
@@ -74,13 +107,13 @@ void t.test('the token is generated once, is never empty, and is not public', as
   const reset = await settings.resetToken()
   t.equal(settings.get('token'), reset)
   await store.settings.set(new Map([['token', '']]))
-  t.match((await Settings.open(store)).get('token'), /^tidegate-/)
+  t.match((await Settings.open(store, definitions)).get('token'), /^tidegate-/)
 })
 
 void t.test('a guessable permanent token is rejected, and a stored one is logged as a warning', async (t) => {
   const store = await openStore(join(t.testdir(), 'tidegate.db'))
   t.teardown(() => store.close())
-  const first = await Settings.open(store)
+  const first = await Settings.open(store, definitions)
   const token = first.get('token')
   const strong = 'x'.repeat(32)
   const refused = { code: 'invalid', reason: /^setting \[token\] must be at least 32 visible ASCII characters/ }
@@ -105,7 +138,7 @@ void t.test('a guessable permanent token is rejected, and a stored one is logged
 
   const warnings: unknown[] = []
   const log = { warn: (...words: unknown[]) => void warnings.push(words.at(-1)) }
-  const open = () => Settings.open(store, log)
+  const open = () => Settings.open(store, definitions, log)
   await open()
   t.same(warnings, [])
   await store.settings.set(new Map([['token', 'short']]))
@@ -127,7 +160,7 @@ void t.test('a guessable permanent token is rejected, and a stored one is logged
 void t.test('an invalid value is rejected, and no value of the call is stored', async (t) => {
   const store = await openStore(join(t.testdir(), 'tidegate.db'))
   t.teardown(() => store.close())
-  const settings = await Settings.open(store)
+  const settings = await Settings.open(store, definitions)
   for (const [key, value] of [
     ['default_page_size', 'many'],
     ['default_page_size', '1e3'],
@@ -160,7 +193,7 @@ void t.test(
   async (t) => {
     const store = await openStore(join(t.testdir(), 'tidegate.db'))
     t.teardown(() => store.close())
-    const settings = await Settings.open(store)
+    const settings = await Settings.open(store, definitions)
     await settings.set(new Map([['old_thing', 'x']]))
     const rows = settings.rows()
     t.match(rows[0], { key: 'version', group: 'site', flag: 'readonly', type: 'string' })
@@ -201,9 +234,9 @@ void t.test('a value stored by another process takes effect', async (t) => {
   const store = await openStore(file)
   const other = await openStore(file)
   t.teardown(() => Promise.all([store.close(), other.close()]))
-  const settings = await Settings.open(store)
+  const settings = await Settings.open(store, definitions)
   const changed = new Promise<void>((resolve) => settings.onChange(resolve))
-  const ours = await Settings.open(other)
+  const ours = await Settings.open(other, definitions)
   await ours.set(new Map([['site_title', 'Elsewhere']]))
   const waiting = setTimeout(() => undefined, 5000)
   await changed

@@ -18,6 +18,7 @@ import { DownloadRouting } from '../../src/download-urls/download-routing.js'
 import { EgressGuard } from '../../src/net/egress.js'
 import { createLog } from '../../src/process/log.js'
 import { Search } from '../../src/search/search.js'
+import { coreSettings } from '../../src/settings/settings-table.js'
 import { Settings } from '../../src/settings/settings.js'
 import { Bandwidth } from '../../src/storage/bandwidth.js'
 import { Events, type TreeEvent } from '../../src/storage/events.js'
@@ -180,7 +181,7 @@ export async function newTree(
   // Each call of it empties the folder.
   const folder = t.testdir()
   const spool = await Spool.open(join(folder, `spool-${randomUUID()}`), { instance })
-  const settings = await Settings.open(store)
+  const settings = await Settings.open(store, coreSettings)
   const bandwidth = new Bandwidth(settings)
   const drivers = new Map<string, Driver>()
   const driverTypes: AnyDriverType[] = []

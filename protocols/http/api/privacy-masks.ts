@@ -3,7 +3,7 @@ import type { Log } from '../../../src/base/log.js'
 import { hasDetail } from '../../../src/base/errors.js'
 import type { Pattern } from '../../../src/base/patterns.js'
 import type { ProtocolSettings } from '../../../src/gateway/protocol-gateway.js'
-import { privacyPatterns } from '../../../src/settings/settings.js'
+import { privacyPatterns } from '../../../src/settings/settings-table.js'
 
 const key = 'privacy_regs'
 

@@ -8,7 +8,7 @@ import { GatewayError, toGatewayError } from '../../base/errors.js'
 import { cleanPath } from '../../base/path.js'
 import { compileLinear, patternLines } from '../../base/patterns.js'
 import { settingFault } from '../../settings/settings.js'
-import { settingsTable } from '../../settings/settings-table.js'
+import type { SettingDefinition } from '../../settings/settings-table.js'
 import { checkOptions, parseAddition } from '../../mounts/fields.js'
 import { storedStatus } from '../../mounts/mounts.js'
 import { textOf, type AlistDatabase, type AlistRow } from '../../database/alist-database.js'
@@ -29,19 +29,21 @@ const sharedPermissions = 0x3fff
 const maxKeys = 100
 
 /**
- * Maps the database, and reports everything in it. Rejects with `invalid` if no administrator can be taken. Hashing the
- * passwords takes about 0.2 s for each user.
+ * Maps the database, and reports everything in it. `known`: what exists here. Rejects with `invalid` if no
+ * administrator can be taken. Hashing the passwords takes about 0.2 s for each user.
  */
 export async function fromAlist(
   program: AlistProgram,
   database: AlistDatabase,
-  driverTypes: readonly AnyDriverType[],
+  known: { readonly driverTypes: readonly AnyDriverType[]; readonly settings: readonly SettingDefinition[] },
   report: Report,
 ): Promise<Installation> {
   const { rows } = database
   const users = await usersOf(program, database, report)
   const admin = adminOf(users)
-  const storages = await allOf(rows.storages, 'mount_path', 'storage', report, (row) => storageOf(row, driverTypes))
+  const storages = await allOf(rows.storages, 'mount_path', 'storage', report, (row) =>
+    storageOf(row, known.driverTypes),
+  )
   const ids = new Set(users.map(({ id }) => id))
   const rules = await allOf(rows.meta, 'path', 'folder rule', report, (row) => ruleOf(row, ids, admin.id))
   if (rows.sharing_dbs.length > 0) {
@@ -51,7 +53,7 @@ export async function fromAlist(
     users,
     storages: distinct(storages, 'mountPath'),
     rules: distinct(rules, 'path'),
-    settings: settingsOf(rows.setting_items, report),
+    settings: settingsOf(rows.setting_items, known.settings, report),
   }
 }
 
@@ -315,20 +317,24 @@ function userIds(value: AlistRow[string], ids: ReadonlySet<number>): readonly nu
 const ownValues: ReadonlySet<string> = new Set(['version', 'index_progress'])
 
 /** The settings that exist here, and differ from the default. The others are one line of the report. */
-function settingsOf(rows: readonly AlistRow[], report: Report): ReadonlyMap<string, string> {
+function settingsOf(
+  rows: readonly AlistRow[],
+  known: readonly SettingDefinition[],
+  report: Report,
+): ReadonlyMap<string, string> {
   const values = new Map<string, string>()
   const unknown: string[] = []
-  const defaults = new Map(settingsTable.map((definition) => [definition.key, definition.default]))
+  const definitions = new Map(known.map((definition) => [definition.key, definition]))
   for (const row of rows) {
     const key = textOf(row.key)
     const value = textOf(row.value)
-    const byDefault = defaults.get(key)
-    if (ownValues.has(key) || value === byDefault) continue
-    if (byDefault === undefined) {
+    const definition = definitions.get(key)
+    if (ownValues.has(key) || value === definition?.default) continue
+    if (definition === undefined) {
       if (value !== '') unknown.push(key)
       continue
     }
-    const fault = settingFault(key, value)
+    const fault = settingFault(definition, value)
     // The default of these programs has a repetition that is refused here. The patterns of this program hide the same.
     if (fault !== undefined && key === 'privacy_regs') report.taken('setting', key, [`those of here stay: ${fault}`])
     else if (fault !== undefined) report.leftOut('setting', key, fault)

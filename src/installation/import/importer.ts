@@ -8,12 +8,13 @@ import { readAlistDatabase } from '../../database/alist-database.js'
 import type { Installation } from '../../database/installation.js'
 import type { StorageRow } from '../../database/rows.js'
 import type { Store } from '../../database/tables.js'
+import { settingDefinitions, type ProtocolWithSettings } from '../../settings/settings-table.js'
 import { firstStorageFolder } from '../data-folder.js'
 import { readInput } from '../input.js'
 import { fromAlist, type AlistProgram } from './alist.js'
 import { fromFileBrowser } from './filebrowser.js'
 import { Report, type ReportLine } from './report.js'
-import type { ServerKeys } from './server-keys.js'
+import { serverKeysOf, type KeyedProtocol, type ServerKeys } from './server-keys.js'
 import { withStillDatabase } from './still-database.js'
 
 /** Where the data of the other program is. Paths of files may be `-` for standard input. */
@@ -35,8 +36,8 @@ export type ImportSource =
 
 export interface ImportOptions {
   readonly driverTypes: readonly AnyDriverType[]
-  /** Of all protocols. */
-  readonly serverKeys: readonly ServerKeys[]
+  /** All protocols of this program. */
+  readonly protocols: readonly (KeyedProtocol & ProtocolWithSettings)[]
   readonly signal?: AbortSignal
 }
 
@@ -72,12 +73,14 @@ export async function prepareImport(source: ImportSource, options: ImportOptions
   const read = await withStillDatabase(join(source.folder, database.file), source.scratch, (file) =>
     readAlistDatabase(file, database.prefix),
   )
-  const installation = await fromAlist(source.program, read, options.driverTypes, report)
+  const { driverTypes, protocols } = options
+  const settings = settingDefinitions(protocols, driverTypes)
+  const installation = await fromAlist(source.program, read, { driverTypes, settings }, report)
   if (siteUrl !== '')
     report.leftOut('configuration', 'site_url', `set it in the configuration file: ${siteUrl.slice(0, 200)}`)
   const folder = join(source.folder, 'ssh')
   const keys: PreparedImport['keys'][number][] = []
-  for (const each of options.serverKeys) if (await hasKey(each, folder, report)) keys.push({ of: each, folder })
+  for (const each of serverKeysOf(protocols)) if (await hasKey(each, folder, report)) keys.push({ of: each, folder })
   return { installation, keys, lines: report.lines, notes: [] }
 }
 

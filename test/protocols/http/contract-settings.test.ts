@@ -1,6 +1,7 @@
 /** Every setting with its group, type and default, and the effects of settings. */
 import t from 'tap'
 import { flagNumbers, groupNumbers } from '../../../protocols/http/compat/setting-object.js'
+import { cloud115Type, open115Type } from '../../../drivers/115/index.js'
 import { Served, serve } from './served.js'
 
 interface Row {
@@ -165,10 +166,13 @@ const expected: readonly Expected[] = Object.entries(table).flatMap(([group, lin
   }),
 )
 
+/** Tools that download by themselves, each of which has a setting. */
+const tools = [cloud115Type, open115Type]
+
 const withoutBlanks = (text: string): string => text.replaceAll(' ', '')
 
 void t.test('every setting has its group, flag, type, options and default', async (t) => {
-  const admin = await serve(t)
+  const admin = await serve(t, '', tools)
   const rows = (await admin.get('/api/admin/setting/list')).data as Row[]
   t.strictSame(rows.map(({ key }) => key).sort(), expected.map(({ key }) => key).sort())
   for (const { value, ...facts } of expected) {
@@ -204,7 +208,7 @@ void t.test('public settings are readable without a token, and no others', async
 })
 
 void t.test('a value must fit the type of its setting, and every type may be empty', async (t) => {
-  const admin = await serve(t)
+  const admin = await serve(t, '', tools)
   const save = (key: string, value: unknown) => admin.post('/api/admin/setting/save', [{ key, value }])
   for (const { key, type, options } of expected) {
     if (key === 'version' || key === 'token') continue

@@ -74,7 +74,7 @@ void t.test('files that a client sends are imported into the running daemon', as
   t.same(await served.names('/'), [], 'a dry run stores nothing')
 
   const small = new UploadedImports(
-    { store: gateway.store, data: gateway.config.data, driverTypes: [], serverKeys: [], log: gateway.log },
+    { store: gateway.store, data: gateway.config.data, driverTypes: [], protocols: [], log: gateway.log },
     100,
   )
   const options = { program: 'alist', root: undefined, dryRun: true, signal: new AbortController().signal } as const
