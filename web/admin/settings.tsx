@@ -21,7 +21,7 @@ export function Settings({ group }: { readonly group: number }) {
   async function save(event: SubmitEvent): Promise<void> {
     event.preventDefault()
     const rows = Object.entries(edited).map(([name, value]) => ({ key: name, value }))
-    if (!(await reporting(post('/api/admin/setting/save', rows)))) return
+    if (!(await reporting(post('/api/admin/setting/save', { settings: rows })))) return
     report(texts.admin.settings.saved)
     // A setting may change what any page shows.
     await queryClient.invalidateQueries()

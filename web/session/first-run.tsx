@@ -33,5 +33,5 @@ async function isFirstRunDone(): Promise<boolean> {
 
 /** Stores that the first steps are not to be offered any more. */
 export function endFirstRun(): Promise<void> {
-  return change(key, post('/api/admin/setting/save', [{ key: setting, value: 'true' }]))
+  return change(key, post('/api/admin/setting/save', { settings: [{ key: setting, value: 'true' }] }))
 }

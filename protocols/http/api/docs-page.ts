@@ -4,15 +4,16 @@ import { forText } from './escape.js'
 import type { JsonSchema } from './json-schema.js'
 import type { OpenApiDocument, OpenApiOperation } from './openapi.js'
 
-/** One path of the API with all of its methods. */
+/** One operation of the API. */
 interface Section {
   readonly path: string
-  readonly methods: readonly string[]
-  /** The documented operation: the one with a request body, if any. */
-  readonly operation: OpenApiOperation
-  /** The method of `operation`, in upper case. */
+  /** In upper case. */
   readonly method: string
+  readonly operation: OpenApiOperation
 }
+
+/** The names of components that belong to one operation: its section shows them in place of references. */
+const ownComponent = /.(?:Fields|Data|Success|Failure)$/
 
 const style = `
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --accent: #2a6fdb }
@@ -58,7 +59,7 @@ export function docsPage(document: OpenApiDocument): string {
 <p>${inline(group.description)}</p>
 ${group.sections.map((section) => sectionHtml(section, document, site)).join('\n')}`,
   )
-  const schemas = Object.entries(document.components.schemas).filter(([name]) => !name.endsWith('Fields'))
+  const schemas = Object.entries(document.components.schemas).filter(([name]) => !ownComponent.test(name))
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -83,24 +84,24 @@ ${schemas.map(([name, schema]) => `<h3 id="${schemaAnchor(name)}">${forText(name
 }
 
 function sectionsOf({ paths }: OpenApiDocument): readonly Section[] {
-  return Object.entries(paths).flatMap(([path, item]) => {
-    const all = Object.entries(item).map(([method, operation]) => ({ method: method.toUpperCase(), operation }))
-    const shown = all.find(({ operation }) => operation.requestBody !== undefined) ?? all[0]
-    return shown === undefined ? [] : [{ path, methods: all.map(({ method }) => method), ...shown }]
-  })
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+  )
 }
 
-function sectionHtml({ path, method, methods, operation }: Section, document: OpenApiDocument, site: string): string {
+function sectionHtml({ path, method, operation }: Section, document: OpenApiDocument, site: string): string {
   const { description, operationId, summary } = operation
   const schema = bodySchema(operation, document)
   const parts = [
-    `<h3 id="${operationId}"><span class="method">${methods.join(', ')}</span> ${forText(path)}</h3>`,
+    `<h3 id="${operationId}"><span class="method">${method}</span> ${forText(path)}</h3>`,
     `<p>${[`${summary}.`, description ?? '', accessTexts[operation['x-access']]].map(inline).join(' ')}</p>`,
     parameterTable(operation),
     schema === undefined ? '' : `<h4>Fields</h4>\n${fieldTable(rows(schema))}`,
     operation.requestBody?.description === undefined ? '' : `<p>Body: ${inline(operation.requestBody.description)}</p>`,
     `<pre>${forText(curlExample(method, path, operation, schema, site))}</pre>`,
-    operation['x-refusals'] === undefined ? responseTable(operation) : dataHtml(operation) + refusalTable(operation),
+    operation['x-refusals'] === undefined
+      ? responseTable(operation)
+      : dataHtml(operation, document) + refusalTable(operation),
   ]
   return parts.filter((part) => part !== '').join('\n')
 }
@@ -116,18 +117,24 @@ function parameterTable({ parameters = [] }: OpenApiOperation): string {
   return `<h4>Parameters</h4>\n${table(['name', 'in', 'type', ''], lines)}`
 }
 
-/** The schema of the body's fields. If the body may be a list or an object, the schema of the object. */
+/** The schema of the body's fields. */
 function bodySchema({ requestBody }: OpenApiOperation, document: OpenApiDocument): JsonSchema | undefined {
   const schema = requestBody?.content['application/json']?.schema ?? requestBody?.content['multipart/form-data']?.schema
-  return schema && resolved(schema.anyOf?.at(-1) ?? schema, document)
+  return schema && inPlace(schema, document)
 }
 
-function resolved(schema: JsonSchema, { components }: OpenApiDocument): JsonSchema {
-  return (schema.$ref === undefined ? undefined : components.schemas[referenced(schema.$ref)]) ?? schema
+/** The schema, with the components of the operation in place of references to them. */
+function inPlace(schema: JsonSchema, document: OpenApiDocument): JsonSchema {
+  const { $ref, anyOf } = schema
+  if (anyOf !== undefined) return { ...schema, anyOf: anyOf.map((choice) => inPlace(choice, document)) }
+  const name = referenced($ref ?? '')
+  return (ownComponent.test(name) ? document.components.schemas[name] : undefined) ?? schema
 }
 
-function dataHtml({ responses }: OpenApiOperation): string {
-  const schema = responses['200']?.content?.['application/json']?.schema?.oneOf?.[0]?.properties?.data
+function dataHtml({ responses }: OpenApiOperation, document: OpenApiDocument): string {
+  const [success] = responses['200']?.content?.['application/json']?.schema?.oneOf ?? []
+  const data = success && inPlace(success, document).properties?.data
+  const schema = data && inPlace(data, document)
   if (schema === undefined || schema.type === 'null') return '<h4>Data</h4>\n<p><code>null</code></p>'
   const fields = rows(schema)
   const note = `<p>${typeHtml(schema)}${schema.description === undefined ? '' : `. ${inline(schema.description)}`}</p>`

@@ -45,24 +45,28 @@ export interface OpenApiDocument {
 const about = `One tree of mounted storages, over the API of the AList / OpenList family.
 
 Responses below \`/api\` are an envelope of \`code\`, \`message\` and \`data\`. The HTTP status is always 200. Code 200 is success. \
-Any other code is an error: \`error\` is its name, and \`message\` the reason. In the listed messages \`…\` is a placeholder for \
-variable text.
+Any other code is a \`Failure\`: \`error\` is its name, and \`message\` the reason. In the listed messages \`…\` is a placeholder \
+for variable text.
 
 If \`Accept\` names \`application/problem+json\`, an error is a problem document (RFC 9457) with a real HTTP status instead.
 
 Send the token of a sign-in as the value of the header \`Authorization\`, with or without the prefix \`Bearer\`. A request \
 without a token is made as the guest, if that account is enabled.
 
-Send fields as JSON, as a form, or as the query of a GET. Numbers and booleans may also be strings, null counts as absent, \
-and unknown fields are ignored.`
+Send fields as JSON. A form (\`application/x-www-form-urlencoded\` or \`multipart/form-data\`) is accepted too, where each field is \
+a single value or a list of strings. Numbers and booleans may also be strings, null counts as absent, and unknown fields are \
+ignored.`
+
+/** For endpoints of any method with fields. */
+const byQuery = 'GET, with the fields in the query, is accepted too.'
 
 /** The document for the endpoints. Its server is `/`; the caller replaces it by the base URL. */
 export function openApiDocument(endpoints: readonly EndpointDescription[]): OpenApiDocument {
-  const schemas: Components = { ErrorName: errorNameSchema, Problem: problemSchema }
+  const schemas: Components = { ...envelopeSchemas(endpoints), ErrorName: errorNameSchema, Problem: problemSchema }
   const paths: Record<string, Record<string, OpenApiOperation>> = {}
   for (const endpoint of endpoints) {
     const item = (paths[endpoint.path] ??= {})
-    for (const method of documentedMethods(endpoint)) item[method] = operation(endpoint, method, schemas)
+    item[documentedMethod(endpoint)] = operation(endpoint, schemas)
   }
   const used = new Set(endpoints.map(({ tag }) => tag))
   return {
@@ -81,13 +85,13 @@ export function openApiDocument(endpoints: readonly EndpointDescription[]): Open
     components: {
       schemas: Object.fromEntries(Object.entries(schemas).sort(([one], [other]) => (one < other ? -1 : 1))),
       securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'The token of a sign-in, as in RFC 6750.' },
         token: {
           type: 'apiKey',
           in: 'header',
           name: 'Authorization',
-          description: 'The token of a sign-in, without a prefix.',
+          description: 'The same token, without a prefix.',
         },
-        bearer: { type: 'http', scheme: 'bearer', description: 'The same token, as in RFC 6750.' },
         session: {
           type: 'apiKey',
           in: 'cookie',
@@ -99,30 +103,30 @@ export function openApiDocument(endpoints: readonly EndpointDescription[]): Open
   }
 }
 
-/** The methods to document. For `any`, the two that clients use. */
-export function documentedMethods({ method }: EndpointDescription): readonly ('get' | 'post' | 'put')[] {
-  return method === 'any' ? ['get', 'post'] : [method]
+/** The method to document. For `any`, the one that clients use: POST for a body with fields. */
+export function documentedMethod({ fields, method }: EndpointDescription): 'get' | 'post' | 'put' {
+  if (method !== 'any') return method
+  return fields === undefined ? 'get' : 'post'
 }
 
-function operation(
-  endpoint: EndpointDescription,
-  method: 'get' | 'post' | 'put',
-  schemas: Components,
-): OpenApiOperation {
-  const { access, content, description, fields, headers, params, query, summary, tag } = endpoint
+function operation(endpoint: EndpointDescription, schemas: Components): OpenApiOperation {
+  const { access, content, fields, headers, method, params, query, summary, tag } = endpoint
+  const isGet = documentedMethod(endpoint) === 'get'
   const parameters = [
     ...parametersOf(params, 'path', schemas),
     ...parametersOf(query, 'query', schemas),
-    ...(method === 'get' ? parametersOf(fields, 'query', schemas) : []),
+    ...(isGet ? parametersOf(fields, 'query', schemas) : []),
     ...parametersOf(headers, 'header', schemas),
   ]
-  const id = operationId(endpoint, method)
-  const body = method === 'get' ? undefined : (contentBody(content) ?? fieldsBody(endpoint, id, schemas))
+  const description = [endpoint.description, method === 'any' && !isGet ? byQuery : undefined]
+    .filter((text) => text !== undefined)
+    .join(' ')
+  const body = isGet ? undefined : (contentBody(content) ?? fieldsBody(endpoint, schemas))
   return {
-    operationId: id,
+    operationId: operationId(endpoint),
     tags: [tag],
     summary,
-    ...(description !== undefined && { description }),
+    ...(description !== '' && { description }),
     'x-access': access,
     security: securityOf(endpoint),
     ...(parameters.length > 0 && { parameters }),
@@ -132,16 +136,15 @@ function operation(
   }
 }
 
-function operationId({ method: declared, path }: EndpointDescription, method: string): string {
-  const name = path
+function operationId({ path }: EndpointDescription): string {
+  return path
     .replace(/^\/api/, '')
     .replace(/[^a-z0-9]+/gi, '_')
     .replace(/^_|_$/g, '')
-  return declared === 'any' && method === 'get' ? `${name}_by_query` : name
 }
 
 function securityOf({ access, readsToken = false }: EndpointDescription): OpenApiOperation['security'] {
-  const signedIn = [{ token: [] }, { bearer: [] }, { session: [] }]
+  const signedIn = [{ bearer: [] }, { token: [] }, { session: [] }]
   if (access === 'anybody') return readsToken ? [...signedIn, {}] : []
   return access === 'guest' ? [...signedIn, {}] : signedIn
 }
@@ -166,45 +169,37 @@ function headerName(name: string): string {
 function contentBody(content: BodyContent | undefined): OpenApiOperation['requestBody'] {
   if (content === undefined) return undefined
   const { description, part, type } = content
-  const bytes: JsonSchema = { contentMediaType: 'application/octet-stream' }
+  // Generators know this form, of OpenAPI 3.0, as the content of a file.
+  const bytes: JsonSchema = { type: 'string', format: 'binary' }
   const schema: JsonSchema =
-    part === undefined ? {} : { type: 'object', properties: { [part]: bytes }, required: [part] }
+    part === undefined ? bytes : { type: 'object', properties: { [part]: bytes }, required: [part] }
   return { required: true, description, content: { [type]: { schema } } }
 }
 
-function fieldsBody(
-  { fields, listField }: EndpointDescription,
-  id: string,
-  schemas: Components,
-): OpenApiOperation['requestBody'] {
-  if (fields === undefined) return undefined
-  const schema = requestSchema(fields, schemas)
-  const name = componentName(id)
-  schemas[name] = schema
-  const reference: JsonSchema = { $ref: `#/components/schemas/${name}` }
-  const list = listField === undefined ? undefined : schema.properties?.[listField]
-  const json: JsonSchema = list === undefined ? reference : { anyOf: [list, reference] }
-  const isForm = Object.values(schema.properties ?? {}).every(fitsForm)
+function fieldsBody(endpoint: EndpointDescription, schemas: Components): OpenApiOperation['requestBody'] {
+  if (endpoint.fields === undefined) return undefined
+  const schema = requestSchema(endpoint.fields, schemas)
   return {
-    required: (schema.required ?? []).length > 0,
-    content: {
-      'application/json': { schema: json },
-      ...(isForm && {
-        'application/x-www-form-urlencoded': { schema: reference },
-        'multipart/form-data': { schema: reference },
-      }),
-    },
+    // Without required fields it may be `{}`: a client that sends the type of JSON without a body is refused.
+    required: true,
+    content: { 'application/json': { schema: component(componentName(endpoint, 'Fields'), schema, schemas) } },
   }
 }
 
-/** Whether a form can hold a field of this schema: a single value or a list of strings. */
-function fitsForm({ type, items }: JsonSchema): boolean {
-  return type !== 'object' && (type !== 'array' || items?.type === 'string')
+/** The name of a component of the endpoint: `FsBatchRenameFields` for the kind `Fields` of `/api/fs/batch_rename`. */
+function componentName(endpoint: EndpointDescription, kind: 'Fields' | 'Data' | 'Success' | 'Failure'): string {
+  const id = operationId(endpoint)
+  return `${id.replace(/(?:^|_)([a-z0-9])/g, (_match, letter: string) => letter.toUpperCase())}${kind}`
 }
 
-/** Converts an operation id into a component name: `fs_batch_rename` becomes `FsBatchRenameFields`. */
-function componentName(id: string): string {
-  return `${id.replace(/(?:^|_)([a-z0-9])/g, (_match, letter: string) => letter.toUpperCase())}Fields`
+/** Adds the schema to the components, and returns a reference to it. */
+function component(name: string, schema: JsonSchema, schemas: Components): JsonSchema {
+  schemas[name] = schema
+  return reference(name)
+}
+
+function reference(name: string): JsonSchema {
+  return { $ref: `#/components/schemas/${name}` }
 }
 
 function responsesOf(endpoint: EndpointDescription, schemas: Components): OpenApiOperation['responses'] {
@@ -216,38 +211,58 @@ function responsesOf(endpoint: EndpointDescription, schemas: Components): OpenAp
       ]),
     )
   }
-  const data: JsonSchema = endpoint.data === undefined ? { type: 'null' } : responseSchema(endpoint.data, schemas)
-  const refusals = refusalsOf(endpoint)
-  const codes = [...new Set(refusals.map(({ code }) => code))]
-  const names = [...new Set(refusals.map(({ error }) => error))].sort()
-  const refusal = envelope({ enum: codes }, refusalDataSchema(endpoint.refusalData?.schema, schemas), {
-    type: 'string',
-    enum: names,
-  })
   return {
     200: {
       description: 'The result, or an error: see `code`.',
-      content: { 'application/json': { schema: { oneOf: [envelope({ const: 200 }, data), refusal] } } },
+      content: {
+        'application/json': { schema: { oneOf: [successOf(endpoint, schemas), failureOf(endpoint, schemas)] } },
+      },
     },
     default: {
       description: 'The error, if `Accept` names problem documents.',
-      content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+      content: { 'application/problem+json': { schema: reference('Problem') } },
     },
   }
 }
 
-/** `error`: the schema of the name, in an error. */
-function envelope(code: JsonSchema, data: JsonSchema, error?: JsonSchema): JsonSchema {
-  return {
-    type: 'object',
-    properties: {
-      code: { type: 'integer', ...code },
-      message: { type: 'string' },
-      data,
-      ...(error !== undefined && { error }),
-    },
-    required: ['code', 'message', 'data', ...(error === undefined ? [] : ['error'])],
-  }
+function successOf(endpoint: EndpointDescription, schemas: Components): JsonSchema {
+  if (endpoint.data === undefined) return reference('Success')
+  const data = namedObject(componentName(endpoint, 'Data'), responseSchema(endpoint.data, schemas), schemas)
+  return component(componentName(endpoint, 'Success'), envelope({ const: 200 }, data), schemas)
+}
+
+/** Without data of its own an endpoint has the common one, so that clients have one type for the errors of all. */
+function failureOf(endpoint: EndpointDescription, schemas: Components): JsonSchema {
+  if (endpoint.refusalData === undefined) return reference('Failure')
+  const data = responseSchema(endpoint.refusalData.schema, schemas)
+  // Errors of authentication have no data.
+  const schema = failure([endpoint], { anyOf: [data, { type: 'null' }] })
+  return component(componentName(endpoint, 'Failure'), schema, schemas)
+}
+
+/** Makes components of objects: of the schema itself, or of that beside null. */
+function namedObject(name: string, schema: JsonSchema, schemas: Components): JsonSchema {
+  const { anyOf, description } = schema
+  if (schema.type === 'object') return component(name, schema, schemas)
+  if (anyOf === undefined) return schema
+  return { anyOf: anyOf.map((choice) => namedObject(name, choice, schemas)), ...(description && { description }) }
+}
+
+/** The envelopes that endpoints share. */
+function envelopeSchemas(endpoints: readonly EndpointDescription[]): Components {
+  const enveloped = endpoints.filter(({ plain }) => plain === undefined)
+  return { Success: envelope({ const: 200 }, { type: 'null' }), Failure: failure(enveloped, { type: 'null' }) }
+}
+
+/** The envelope of the errors of the endpoints. */
+function failure(endpoints: readonly EndpointDescription[], data: JsonSchema): JsonSchema {
+  const codes = new Set(endpoints.flatMap(refusalsOf).map(({ code }) => code))
+  return envelope({ enum: [...codes].sort((one, other) => one - other) }, data, { error: reference('ErrorName') })
+}
+
+function envelope(code: JsonSchema, data: JsonSchema, more: Record<string, JsonSchema> = {}): JsonSchema {
+  const properties = { code: { type: 'integer', ...code }, message: { type: 'string' }, data, ...more }
+  return { type: 'object', properties, required: Object.keys(properties) }
 }
 
 const errorNameSchema: JsonSchema = {
@@ -268,9 +283,4 @@ const problemSchema: JsonSchema = {
     data: { type: 'object', description: 'The `data` of the envelope, unless it is null.' },
   },
   required: ['type', 'title', 'status', 'detail', 'error'],
-}
-
-/** The schema of `data` in errors. It may be null, because errors of authentication have no data. */
-function refusalDataSchema(data: z.ZodType | undefined, schemas: Components): JsonSchema {
-  return data === undefined ? { type: 'null' } : { anyOf: [responseSchema(data, schemas), { type: 'null' }] }
 }

@@ -31,6 +31,7 @@ export const templateData = z
         only_indices: z.boolean(),
         prefer_proxy: z.boolean(),
       })
+      .meta({ id: 'DriverFlags' })
       .describe('Flags of the driver.'),
   })
   .meta({ id: 'DriverTemplate' })

@@ -10,7 +10,9 @@ import { folderType, thumbnailKind } from './file-types.js'
 import { timestamp } from '../api/schemas.js'
 
 /** The space usage of a storage, in bytes. */
-export const mountDetailsData = z.object({ total_space: z.number(), used_space: z.number(), free_space: z.number() })
+export const mountDetailsData = z
+  .object({ total_space: z.number(), used_space: z.number(), free_space: z.number() })
+  .meta({ id: 'MountDetails' })
 
 export function mountDetails({ total, used, free }: Usage): z.input<typeof mountDetailsData> {
   return { total_space: total, used_space: used, free_space: free }

@@ -63,7 +63,7 @@ export const taskData = taskFields.meta({ id: 'Task' })
 export const taskInfoData = taskFields
   .extend({
     failures: z
-      .array(z.object({ path: z.string(), error: z.string() }))
+      .array(z.object({ path: z.string(), error: z.string() }).meta({ id: 'FailedItem' }))
       .describe('The items that failed in the last run.'),
   })
   .meta({ id: 'TaskInfo' })

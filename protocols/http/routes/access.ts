@@ -5,16 +5,20 @@ import type { Client } from '../../lib/client.js'
 import { endpoint } from '../api/endpoint.js'
 import type { HttpApi } from '../api/http-api.js'
 
-const sftpData = z.object({
-  host: z.string().describe('That of the request, or of `site_url`.'),
-  port: z.int(),
-  host_keys: z.array(
-    z.object({
-      type: z.string().meta({ example: 'ssh-ed25519' }),
-      fingerprint: z.string().describe('As OpenSSH shows it: `SHA256:` and base64.'),
-    }),
-  ),
-})
+const sftpData = z
+  .object({
+    host: z.string().describe('That of the request, or of `site_url`.'),
+    port: z.int(),
+    host_keys: z.array(
+      z
+        .object({
+          type: z.string().meta({ example: 'ssh-ed25519' }),
+          fingerprint: z.string().describe('As OpenSSH shows it: `SHA256:` and base64.'),
+        })
+        .meta({ id: 'HostKey' }),
+    ),
+  })
+  .meta({ id: 'SftpAccess' })
 
 const accessData = z.object({
   webdav: z.string().describe('The URL of WebDAV.'),

@@ -12,12 +12,14 @@ const reportData = z
   .object({
     dry_run: z.boolean(),
     items: z.array(
-      z.object({
-        kind: z.string().meta({ example: 'user' }),
-        name: z.string(),
-        outcome: z.enum(['taken', 'changed', 'left out']).describe('`changed`: taken, but not as it was.'),
-        reason: z.string().describe('Empty for what is taken.'),
-      }),
+      z
+        .object({
+          kind: z.string().meta({ example: 'user' }),
+          name: z.string(),
+          outcome: z.enum(['taken', 'changed', 'left out']).describe('`changed`: taken, but not as it was.'),
+          reason: z.string().describe('Empty for what is taken.'),
+        })
+        .meta({ id: 'ImportedItem' }),
     ),
     notes: z.array(z.string()).describe('Sentences for the administrator.'),
   })

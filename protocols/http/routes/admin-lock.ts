@@ -8,15 +8,17 @@ import { wireTime } from '../compat/object.js'
 import { pageOf } from '../api/paging.js'
 import { timestamp, pageData } from '../api/schemas.js'
 
-const lockData = z.object({
-  token: z.string().describe('A URI of the form `urn:uuid:…`.'),
-  path: z.string().describe('The root of the lock, in the whole tree.'),
-  scope: z.enum(['exclusive', 'shared']),
-  deep: z.boolean().describe('Whether everything below the path is also locked.'),
-  username: z.string().describe('The user who holds the lock.'),
-  owner: z.string().describe('The `owner` that the client sent, as XML (RFC 4918 §14.17).'),
-  expires: timestamp,
-})
+const lockData = z
+  .object({
+    token: z.string().describe('A URI of the form `urn:uuid:…`.'),
+    path: z.string().describe('The root of the lock, in the whole tree.'),
+    scope: z.enum(['exclusive', 'shared']),
+    deep: z.boolean().describe('Whether everything below the path is also locked.'),
+    username: z.string().describe('The user who holds the lock.'),
+    owner: z.string().describe('The `owner` that the client sent, as XML (RFC 4918 §14.17).'),
+    expires: timestamp,
+  })
+  .meta({ id: 'Lock' })
 
 function lockObject({ token, path, scope, deep, username, owner, expires }: Lock): z.input<typeof lockData> {
   return { token, path, scope, deep, username, owner, expires: wireTime(expires) }

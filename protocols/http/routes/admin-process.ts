@@ -19,13 +19,15 @@ const aboutData = z.object({
   addresses: z.record(z.string(), z.string()).describe('`HOST:PORT` or `off`, by protocol.'),
 })
 
-const lineData = z.object({
-  id: z.int().describe('Counts the lines since the start of the daemon.'),
-  time: timestamp,
-  level: z.enum(levels),
-  message: z.string(),
-  fields: z.record(z.string(), z.unknown()).describe('The details of the line, without secrets.'),
-})
+const lineData = z
+  .object({
+    id: z.int().describe('Counts the lines since the start of the daemon.'),
+    time: timestamp,
+    level: z.enum(levels),
+    message: z.string(),
+    fields: z.record(z.string(), z.unknown()).describe('The details of the line, without secrets.'),
+  })
+  .meta({ id: 'LogLine' })
 
 export const adminProcessEndpoints = [
   endpoint({

@@ -25,14 +25,16 @@ const groupQuery = z
 const savedRows = z.object({
   settings: z
     .array(
-      z.object({
-        key: z.string().min(1, 'must not be empty'),
-        value: z
-          .union([z.string(), z.number().transform(String), z.boolean().transform(String)], {
-            error: 'must be a text',
-          })
-          .meta({ wire: { type: 'string' } }),
-      }),
+      z
+        .object({
+          key: z.string().min(1, 'must not be empty'),
+          value: z
+            .union([z.string(), z.number().transform(String), z.boolean().transform(String)], {
+              error: 'must be a text',
+            })
+            .meta({ wire: { type: 'string' } }),
+        })
+        .meta({ id: 'SettingValue' }),
       { error: 'must be a list of settings' },
     )
     .meta({ example: [{ key: 'site_title', value: 'Files' }] }),

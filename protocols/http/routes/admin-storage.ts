@@ -27,6 +27,7 @@ const checkFailures = withNames(['not_found', 'denied', 'unsupported', 'throttle
   text: '…',
   when: 'the backend answers so; the message is the reason',
 })
+const storageId = z.object({ id: z.int() }).meta({ id: 'StorageId' })
 const configurationRefusals: readonly Refusal[] = [
   { code: 403, text: 'using relative path is not allowed', error: 'relative_path', when: '`mount_path` contains `..`' },
   { code: 500, text: 'a storage with this mount_path exists already', error: 'exists' },
@@ -99,9 +100,9 @@ export const adminStorageEndpoints = [
     summary: 'Mount a storage',
     access: 'admin',
     fields: storageFields,
-    data: z.object({ id: z.int() }),
+    data: storageId,
     // Clients read the id of every response, including errors. If it is not 0, they open the storage for editing.
-    refusalData: { schema: z.object({ id: z.int() }), empty: { id: 0 } },
+    refusalData: { schema: storageId, empty: { id: 0 } },
     refusals: [
       ...configurationRefusals,
       {

@@ -172,7 +172,7 @@ export const browseEndpoints = [
       password,
       force_root: flag.describe('Whether `path` is relative to the root of the whole tree. Only for admins.'),
     }),
-    data: z.array(z.object({ name: z.string(), modified: timestamp })),
+    data: z.array(z.object({ name: z.string(), modified: timestamp }).meta({ id: 'Folder' })),
     refusals: [
       ...pathRefusals,
       {

@@ -38,7 +38,7 @@ export const bulkChangeEndpoints = [
     fields: z.object({
       src_dir: text.meta({ example: '/folder' }),
       rename_objects: z
-        .array(z.object({ src_name: text, new_name: text }))
+        .array(z.object({ src_name: text, new_name: text }).meta({ id: 'Renaming' }))
         .nullish()
         .transform((objects) => objects ?? [])
         .meta({ example: [{ src_name: 'old.txt', new_name: 'new.txt' }] })
