@@ -24,8 +24,8 @@ interface Import {
 
 /**
  * What each folder may import besides itself: one line for each folder, of folders that have a line above it. A folder
- * without a path is one of `src/`. `drivers/*` are the folders of `drivers/` without a line of their own. The lists of
- * all drivers and of all protocols, and the pages of the console, import every one: that is what they are.
+ * without a path is one of `src/`. `drivers/*` and `protocols/*` are the folders there without a line of their own. The
+ * lists of all drivers and of all protocols, and the pages of the console, import every one: that is what they are.
  */
 const rules = new Map(
   `
@@ -63,11 +63,10 @@ protocols/http/site       base contract installation gateway protocols/lib proto
 protocols/http/files      base contract net tree protocols/lib protocols/http/api protocols/http/compat protocols/http/site
 protocols/http/routes     base contract net accounts locks mounts search tree tasks offline-downloads uploads gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files
 protocols/http            gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files protocols/http/routes
-protocols/webdav          base contract net accounts locks tree gateway protocols/lib
-protocols/sftp            base contract net settings accounts tree gateway protocols/lib
-protocols/index.ts        protocols/lib protocols/http protocols/webdav protocols/sftp
+protocols/*               base contract net settings accounts locks tree gateway protocols/lib
+protocols/index.ts        protocols/lib protocols/http protocols/*
 process                   base contract net database accounts locks installation gateway drivers/index.ts protocols/lib protocols/index.ts
-cli                       base contract net database settings accounts cluster locks mounts installation drivers/index.ts protocols/lib protocols/http/site protocols/sftp protocols/index.ts process
+cli                       base contract net database settings accounts cluster locks mounts installation drivers/index.ts protocols/lib protocols/http/site protocols/* protocols/index.ts process
 main.ts                   base process cli
 web/texts.ts
 web/api
@@ -120,13 +119,13 @@ function folderOf(file: string): string {
     if (rules.has(path)) return path
   }
   const [root = '', folder = ''] = parts
-  return root === 'drivers' ? `${root}/*` : `${root}/${folder}`
+  return root === 'drivers' || root === 'protocols' ? `${root}/*` : `${root}/${folder}`
 }
 
 /** Why a file must not import the other; undefined if it may. */
 function fault({ from, to }: Import): string | undefined {
   const [own, other] = [folderOf(from), folderOf(to)]
-  if (to === 'package.json' || (own === other && (own !== 'drivers/*' || driverOf(from) === driverOf(to))))
+  if (to === 'package.json' || (own === other && (!own.endsWith('*') || folderBelow(from) === folderBelow(to))))
     return undefined
   const allowed = rules.get(own)
   if (!allowed) return `${own} has no rule in test/architecture.test.ts`
@@ -134,7 +133,8 @@ function fault({ from, to }: Import): string | undefined {
   return `${own} imports only ${allowed.length === 0 ? 'nothing' : allowed.join(', ')}`
 }
 
-function driverOf(file: string): string {
+/** The driver or protocol of a file. */
+function folderBelow(file: string): string {
   return file.split('/').slice(0, 2).join('/')
 }
 

@@ -259,9 +259,9 @@ export class Accounts {
   }
 
   /**
-   * The principal for a password of Basic authentication or SFTP. Verified passwords are cached for minutes under a
-   * keyed digest. Rejects as `signIn` does; if the account has two-step verification and no code was sent,
-   * the code is `denied`. App passwords are valid for their protocols, also for accounts with two-step
+   * The principal for a user name and a password, sent with a request or a connection. Verified passwords are cached
+   * for minutes under a keyed digest. Rejects as `signIn` does; if the account has two-step verification and no code
+   * was sent, the code is `denied`. App passwords are valid for their protocols, also for accounts with two-step
    * verification.
    */
   async byPassword(credentials: Credentials, protocol: ProtocolFacts): Promise<Principal> {

@@ -19,7 +19,7 @@ const network = z.string().transform((text, context) => {
 
 /** An address that a protocol listens on: a key of the configuration, `--KEY` and `TIDEGATE_KEY` of the same name. */
 export interface ListenAddress {
-  /** `HOST:PORT`. */
+  /** `HOST:PORT`, or "off" if `optional`. */
   readonly default: string
   readonly description: string
   /** Whether "off" is accepted instead of an address. */
