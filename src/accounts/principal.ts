@@ -8,7 +8,7 @@ import type { Role } from '../database/rows.js'
 import { childOf, foldCase, isWithin, root, segmentsOf, type Path } from '../base/path.js'
 
 /**
- * Permissions of a user; the values are the permission bits of the API. The last four have no effect: they are those of
+ * Permissions of a user; the values are the permission bits of the API. Bits 12 to 15 have no effect: they are those of
  * functions that Tidegate does not have.
  */
 export const permissionBits = {
@@ -30,7 +30,7 @@ export const permissionBits = {
   customShareId: 1 << 15,
 } as const
 export type Permission = keyof typeof permissionBits
-export const allPermissions = 0xffff
+export const allPermissions = Object.values(permissionBits).reduce((sum, bit) => sum | bit, 0)
 
 /** What has to be known of a protocol to authenticate and authorize those who use it. */
 export interface ProtocolFacts {

@@ -4,6 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { driverTypes } from '../../drivers/index.js'
+import { permissionBits } from '../../src/accounts/principal.js'
 import { endpoints } from '../../protocols/http/endpoints.js'
 import { allSettings, isRead, settingsPage, settingsPagePath, sources } from './settings-page.js'
 
@@ -55,6 +56,43 @@ void t.test('every source file that a page names exists in the folder that the p
     }
   }
   t.ok(found > 100, 'the names were found')
+})
+
+/** The paths in the first column of the table of endpoints: a name without a folder is beside the one before it. */
+function pathsOf(table: string): readonly RegExp[] {
+  const paths: RegExp[] = []
+  for (const [, cell = ''] of table.matchAll(/^\| ([^|]+)\|/gm)) {
+    let folder = ''
+    for (const [, code = ''] of cell.matchAll(/`(?:[A-Z]+ )?(?:…\/)?([/\w][^`\s]*)`/g)) {
+      const path = code.startsWith('/') ? code : folder + code
+      if (code.startsWith('/')) folder = code.slice(0, code.lastIndexOf('/') + 1)
+      paths.push(new RegExp(`^${path.replace(/[.]/g, '\\.').replace('KIND', '\\{kind\\}').replaceAll('…', '.*')}$`))
+    }
+  }
+  return paths
+}
+
+void t.test('docs/protocols.md lists every endpoint', async (t) => {
+  const [, table = ''] = (await readFile('docs/protocols.md', 'utf8')).split('This is the overview:')
+  const paths = pathsOf(table.slice(0, table.indexOf('Slashes that follow')))
+  for (const { path } of endpoints)
+    t.ok(
+      paths.some((each) => each.test(path)),
+      path,
+    )
+})
+
+void t.test('docs/users.md lists every permission', async (t) => {
+  const text = await readFile('docs/users.md', 'utf8')
+  const rows = [...text.matchAll(/^\| ((?:`[a-z-]+`(?:, )?)+) +\| (\d+)(?:[, –]+(\d+))? +\|/gm)]
+  const listed = rows.flatMap(([, names = '', first]) =>
+    [...names.matchAll(/[a-z-]+/g)].map(([name], index) => [name, 1 << (Number(first) + index)]),
+  )
+  const permissions = Object.entries(permissionBits).map(([name, bit]) => [
+    name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
+    bit,
+  ])
+  t.same(listed, permissions)
 })
 
 void t.test('the API examples call existing endpoints with the right method', async (t) => {

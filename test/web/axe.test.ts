@@ -134,6 +134,10 @@ void t.test('accessibility', { skip: withoutBrowser }, async (t) => {
       await page.evaluate(`history.pushState(null, '', ${JSON.stringify(address)})`)
       await ready(page)
       await check(page, address, allVariants)
+      const subjects = await page
+        .locator('a[href^="/@manage/"]')
+        .evaluateAll((links) => links.map((link) => link.getAttribute('href')))
+      for (const href of subjects) t.ok(href !== null && href in pages, `${href} is among the pages`)
       if (address === '/') await rowOf(page, 'notes.md').getByRole('checkbox').check()
       for (const name of dialogs[address] ?? []) {
         await button(page, name).click()

@@ -29,8 +29,9 @@ const pages: Readonly<Record<Subject, ComponentType>> = {
   start: StartPage,
 }
 
-/** The subjects that are not in the bar of every page. */
-const furtherSubjects: readonly Subject[] = ['about', 'downloads', 'locks', 'index', 'log', 'start']
+/** The subjects in the bar of every page (`frame.tsx`). */
+const barSubjects: readonly Subject[] = ['storages', 'users', 'rules', 'settings']
+const furtherSubjects = (Object.keys(pages) as Subject[]).filter((subject) => !barSubjects.includes(subject))
 
 export default function AdminPages() {
   const [location] = useLocation()

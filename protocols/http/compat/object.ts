@@ -1,9 +1,9 @@
 /** API representation of files and folders. */
 import { z } from 'zod'
 import type { Entry } from '../../../src/contract/entry.js'
-import { childOf, encodePath, under, type Path } from '../../../src/base/path.js'
+import { childOf, encodePath, type Path } from '../../../src/base/path.js'
 import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
-import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
+import type { FolderView } from '../../../src/tree/virtual-fs.js'
 import type { Usage } from '../../../src/contract/capabilities.js'
 import type { HttpApi } from '../api/http-api.js'
 import { folderType, thumbnailKind } from './file-types.js'
@@ -58,23 +58,32 @@ const threeDigits = Array.from({ length: 1000 }, (_, number) => String(number).p
 /** The last formatted date. Consecutive times are often of the same day, and formatting a date is slow. */
 let lastDay = { number: NaN, text: '' }
 
-/** Returns a function that converts entries of `folder`. `baseUrl` is the prefix of absolute URLs. */
+/** All that the objects of a folder depend on besides its entries and the settings. */
+interface FolderForm {
+  /** The folder in the whole tree, as the client named it. */
+  readonly at: Path
+  /** The prefix of absolute URLs. */
+  readonly baseUrl: string
+  readonly signed: boolean
+  readonly thumbnails: FolderView['thumbnails']
+}
+
+export function folderForm({ gateway }: HttpApi, at: Path, view: FolderView, baseUrl: string): FolderForm {
+  return { at, baseUrl, signed: areUrlsSigned(gateway, view), thumbnails: view.thumbnails }
+}
+
+/** Returns a function that converts entries of a folder. */
 export function fileObjectConverter(
   { gateway, fileTypes }: HttpApi,
-  fs: VirtualFs,
-  folder: Path,
-  view: FolderView,
-  baseUrl: string,
+  { at, baseUrl, signed, thumbnails }: FolderForm,
 ): (entry: Entry) => FileObject {
   const typeOf = fileTypes.classifier()
-  const absolute = under(fs.principal.base, folder)
-  const signed = areUrlsSigned(gateway, view)
   /** The backend's URL of the thumbnail, else a signed URL of this server. Empty if there is none. */
   const thumbnailUrlOf = ({ name, thumbnailUrl }: Entry, type: number): string => {
     if (thumbnailUrl !== undefined) return absoluteUrl(baseUrl, thumbnailUrl)
     const kind = thumbnailKind(type)
-    if (kind === undefined || !view.thumbnails.includes(kind)) return ''
-    const path = childOf(absolute, name)
+    if (kind === undefined || !thumbnails.includes(kind)) return ''
+    const path = childOf(at, name)
     return `${baseUrl}/d${encodePath(path)}?type=thumb&sign=${gateway.signedUrls.sign(path)}`
   }
   return (entry) => {
@@ -90,7 +99,7 @@ export function fileObjectConverter(
       is_dir: isFolder,
       modified,
       created: created === undefined || +created === +entry.modified ? modified : wireTime(created),
-      sign: signed && hasUrls ? gateway.signedUrls.sign(childOf(absolute, entry.name)) : '',
+      sign: signed && hasUrls ? gateway.signedUrls.sign(childOf(at, entry.name)) : '',
       thumb: hasUrls ? thumbnailUrlOf(entry, type) : '',
       type,
       hashinfo: hashes === undefined ? 'null' : JSON.stringify(hashes),
@@ -100,19 +109,13 @@ export function fileObjectConverter(
 }
 
 /**
- * Everything that the objects of a folder depend on besides its entries. Undefined if they cannot be cached, because
- * they contain signatures that expire. `at`: the folder's path in the whole tree, as the client named it.
+ * The key under which the objects of a folder are cached. Undefined if they cannot be cached, because they contain
+ * signatures that expire.
  */
-export function fileObjectsForm(
-  { gateway, fileTypes }: HttpApi,
-  view: FolderView,
-  baseUrl: string,
-  at: Path,
-): string | undefined {
+export function cacheKeyOf({ gateway, fileTypes }: HttpApi, form: FolderForm): string | undefined {
   const { settings } = gateway
-  const signed = areUrlsSigned(gateway, view)
-  if ((signed || view.thumbnails.length > 0) && settings.number('link_expiration') > 0) return undefined
-  return JSON.stringify([at, baseUrl, signed, view.thumbnails, settings.get('token'), fileTypes.settingValues])
+  if ((form.signed || form.thumbnails.length > 0) && settings.number('link_expiration') > 0) return undefined
+  return JSON.stringify([form, settings.get('token'), fileTypes.settingValues])
 }
 
 /** Whether URLs of files in the folder are signed. */

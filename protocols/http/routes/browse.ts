@@ -17,7 +17,8 @@ import { accessOptions, treeHeaders } from '../api/access-options.js'
 import {
   mountDetails,
   absoluteUrl,
-  fileObjectsForm,
+  cacheKeyOf,
+  folderForm,
   fileData,
   areUrlsSigned,
   fileObjectConverter,
@@ -107,13 +108,13 @@ export const browseEndpoints = [
           limit,
         }),
       )
-      const plainObjectOf = fileObjectConverter(api, fs, folderPath, folder, baseUrl)
+      const form = folderForm(api, under(principal.base, folderPath), folder, baseUrl)
+      const plainObjectOf = fileObjectConverter(api, form)
       const objectOf = await withMountDetails(api, fs, folderPath, entries, plainObjectOf)
       // Mount details are not cached, because they change often.
       const cacheOf = () => {
-        const at = under(principal.base, folderPath)
-        const form = objectOf === plainObjectOf ? fileObjectsForm(api, folder, baseUrl, at) : undefined
-        return form === undefined ? undefined : serialized?.(form)
+        const key = objectOf === plainObjectOf ? cacheKeyOf(api, form) : undefined
+        return key === undefined ? undefined : serialized?.(key)
       }
       return {
         content: new StreamedArray(entries.length, (from, to) => entries.slice(from, to).map(objectOf), { cacheOf }),
@@ -146,7 +147,10 @@ export const browseEndpoints = [
       const urlOptions = { ...options, client: urlClientOf(context.req, client) }
       const { entry, folder } = await withResponses(browseResponses, () => fs.view(entryPath, options))
       const name = entryPath === root ? 'root' : nameOf(entryPath)
-      const object = fileObjectConverter(api, fs, parentOf(entryPath), folder, baseUrl)({ ...entry, name })
+      const object = fileObjectConverter(
+        api,
+        folderForm(api, under(principal.base, parentOf(entryPath)), folder, baseUrl),
+      )({ ...entry, name })
       const usage = object.is_dir ? (await mountUsages(api, fs, [entryPath])).get(entryPath) : undefined
       // Adding properties to a spread object is many times slower.
       return Object.assign(object, usage && { mount_details: mountDetails(usage) }, {
@@ -263,7 +267,9 @@ async function related(
     const { signal, password } = options
     const request = { signal, password, startsWith: stem, except: name, limit: relatedLimit, atMost: relatedAmong }
     const { entries, folder } = await fs.list(parent, request)
-    return entries.length === 0 ? null : entries.map(fileObjectConverter(api, fs, parent, folder, baseUrl))
+    return entries.length === 0
+      ? null
+      : entries.map(fileObjectConverter(api, folderForm(api, under(fs.principal.base, parent), folder, baseUrl)))
   } catch (error) {
     // The user may be allowed to see the object but not to list its folder.
     if (isGatewayError(error) && error.code !== 'internal') return null

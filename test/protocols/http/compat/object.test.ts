@@ -2,11 +2,11 @@
 import { BlockList } from 'node:net'
 import t from 'tap'
 import { httpApi } from '../../../../protocols/http/server.js'
-import { fileObjectConverter, wireTime } from '../../../../protocols/http/compat/object.js'
+import { fileObjectConverter, folderForm, wireTime } from '../../../../protocols/http/compat/object.js'
 import type { Entry } from '../../../../src/contract/entry.js'
 import { asPath } from '../../../../src/base/path.js'
 import type { Gateway } from '../../../../src/gateway/gateway.js'
-import type { FolderView, VirtualFs } from '../../../../src/tree/virtual-fs.js'
+import type { FolderView } from '../../../../src/tree/virtual-fs.js'
 
 const settings: Record<string, string> = {
   audio_types: 'mp3,OGG',
@@ -24,13 +24,14 @@ const gateway = {
   signedUrls: { sign: (path: string) => `signed:${path}` },
 } as unknown as Gateway
 const api = httpApi(gateway, { trustedProxies: new BlockList(), siteUrl: '' })
-const fs = { principal: { base: asPath('/home/ann') } } as unknown as VirtualFs
 const view = { signed: false, thumbnails: ['image'] } as unknown as FolderView
 const site = 'https://files.example/sub'
+const converter = (folder: string, shown = view) =>
+  fileObjectConverter(api, folderForm(api, asPath(`/home/ann${folder}`), shown, site))
 const entry: Entry = { name: 'a.txt', kind: 'file', size: 5, modified: new Date('2024-05-17T16:05:36.465Z') }
 
 void t.test('an entry becomes an object of the API', async (t) => {
-  const object = fileObjectConverter(api, fs, asPath('/docs'), view, site)
+  const object = converter('/docs')
   t.strictSame(object(entry), {
     name: 'a.txt',
     size: 5,
@@ -48,11 +49,11 @@ void t.test('an entry becomes an object of the API', async (t) => {
 })
 
 void t.test('a signature is of the path of the whole tree, if one is required', async (t) => {
-  const signed = fileObjectConverter(api, fs, asPath('/docs'), { ...view, signed: true }, site)
+  const signed = converter('/docs', { ...view, signed: true })
   t.equal(signed(entry).sign, 'signed:/home/ann/docs/a.txt')
   t.equal(signed({ ...entry, kind: 'folder' }).sign, '')
   settings.sign_all = 'true'
-  t.equal(fileObjectConverter(api, fs, asPath('/'), view, site)(entry).sign, 'signed:/home/ann/a.txt')
+  t.equal(converter('')(entry).sign, 'signed:/home/ann/a.txt')
   settings.sign_all = 'false'
 })
 
@@ -74,14 +75,14 @@ void t.test('times outside of the years 1 to 9999 are sent as the zero time', as
 })
 
 void t.test('a thumbnail is that of the backend, or a signed URL if the storage makes thumbnails', async (t) => {
-  const object = fileObjectConverter(api, fs, asPath('/a b'), view, site)
+  const object = converter('/a b')
   const link = `${site}/d/home/ann/a%20b/%C3%A4%23.PNG?type=thumb&sign=signed:/home/ann/a b/ä#.PNG`
   t.equal(object({ ...entry, name: 'ä#.PNG' }).thumb, link)
   t.equal(object({ ...entry, name: 'a.mkv' }).thumb, '', 'not for videos')
   t.equal(object({ ...entry, name: 'a.png', kind: 'folder' }).thumb, '')
   t.equal(object({ ...entry, name: 'a.png', thumbnailUrl: 'https://cdn.example/a' }).thumb, 'https://cdn.example/a')
   t.equal(object({ ...entry, thumbnailUrl: '/p/a.webp' }).thumb, `${site}/p/a.webp`)
-  const none = fileObjectConverter(api, fs, asPath('/a b'), { ...view, thumbnails: [] }, site)
+  const none = converter('/a b', { ...view, thumbnails: [] })
   t.equal(none({ ...entry, name: 'a.png' }).thumb, '')
 })
 
