@@ -13,8 +13,8 @@ import { networkOf } from '../net/addresses.js'
 import { limitersInMemory, lockout, type Limiters } from './limiter.js'
 import { put } from '../base/bounded-tables.js'
 import { SshKeys } from './ssh-keys.js'
-import { PasswordCheck } from './password-check.js'
-import { Principal, type ProtocolFacts } from './principal.js'
+import { PasswordCheck, type NewSecret } from './password-check.js'
+import { Principal, type PrincipalFacts, type ProtocolFacts } from './principal.js'
 import { RecoveryCodes } from './recovery-codes.js'
 import { Sessions, type Credential } from './sessions.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
@@ -58,6 +58,8 @@ interface AccountsOptions {
 const sweepInterval = 3600_000
 /** Seconds that the clocks of two processes may differ. */
 const clockSkew = 60
+/** Milliseconds after a sign-in within which it allows changes of credentials (docs/decisions/0042). */
+const recentTime = 10 * 60_000
 
 const keyDeleted = { reason: 'the key has been deleted' }
 const appPasswordDeleted = { reason: 'the app password has been deleted' }
@@ -192,12 +194,12 @@ export class Accounts {
     if (this.isPermanentToken(token)) {
       const admin = this.users.byUniqueRole('admin')
       if (admin === undefined) throw sessionRevoked({ detail: 'account_missing' })
-      const principal = this.#principal(admin, 'permanent', { protocol })
+      const principal = this.#principal(admin, 'permanent', { protocol, signedIn: () => Infinity })
       this.#tokenCache.add(token, principal, Infinity)
       return principal
     }
-    const { user, jti, exp } = this.#validate(this.#tokens.read(token))
-    const principal = this.#principal(user, `token:${jti}`, { protocol }, exp * 1000)
+    const { user, jti, iat, exp } = this.#validate(this.#tokens.read(token))
+    const principal = this.#principal(user, `token:${jti}`, { protocol, signedIn: () => iat * 1000 }, exp * 1000)
     this.#tokenCache.add(token, principal, exp * 1000)
     return principal
   }
@@ -212,19 +214,54 @@ export class Accounts {
     await this.#recordUse(this.consoleSessions.touch(row))
     const user = this.#activeUser(userId, passwordTime)
     if (this.consoleSessions.get(id) === undefined) throw sessionRevoked({ detail: 'token_revoked' })
-    return this.#principal(user, `console:${id}`, { protocol }, expires)
+    const signedIn = () => this.consoleSessions.signedIn(id)
+    return this.#principal(user, `console:${id}`, { protocol, signedIn }, expires)
   }
 
   /** The session if another node has opened it just now. */
   async #newSession(secret: string): Promise<ConsoleSessionRow | undefined> {
-    return this.#cluster.ofOthers(async () => {
-      // Requests with unknown secrets share a query.
+    await this.#readSessionsOfOthers()
+    return this.consoleSessions.find(secret)
+  }
+
+  /** Reads what other nodes have just stored of console sessions. */
+  async #readSessionsOfOthers(): Promise<void> {
+    await this.#cluster.ofOthers(() => {
+      // Concurrent requests share a query.
       this.#readingSessions ??= this.#queue
         .add(() => this.consoleSessions.reload())
         .finally(() => (this.#readingSessions = undefined))
-      await this.#readingSessions
-      return this.consoleSessions.find(secret)
+      return this.#readingSessions
     })
+  }
+
+  /**
+   * Checks password and code of the user of a console session once more, and records the time as that of its sign-in.
+   * `secret`: the value of the cookie. Rejects as `signIn` does, and with `unauthenticated` if the session has ended.
+   */
+  async confirmConsoleSession(secret: string, proof: Omit<Credentials, 'username'>): Promise<void> {
+    const row = this.consoleSessions.find(secret)
+    const user = row && this.users.get(row.userId)
+    if (row === undefined || user === undefined) throw sessionRevoked({ detail: 'token_revoked' })
+    const credentials = { ...proof, username: user.username }
+    await this.#logged(credentials, 'http', async () => {
+      const confirmed = await this.#signIn(credentials)
+      const isSame = confirmed.id === row.userId && confirmed.passwordTime === row.passwordTime
+      if (!isSame || !(await this.consoleSessions.confirm(row.id))) throw sessionRevoked({ detail: 'token_revoked' })
+    })
+  }
+
+  /**
+   * Whether the principal may change credentials: it is that of the permanent token, or of a session whose user has
+   * signed in, or confirmed it, within the last ten minutes.
+   */
+  async hasRecentSignIn({ signedIn }: Principal): Promise<boolean> {
+    if (signedIn === undefined) return false
+    const isRecent = () => (signedIn() ?? -Infinity) > this.#now() - recentTime
+    if (isRecent()) return true
+    // Another node may have confirmed the session just now.
+    await this.#readSessionsOfOthers()
+    return isRecent()
   }
 
   isPermanentToken(token: string): boolean {
@@ -312,18 +349,24 @@ export class Accounts {
   }
 
   /**
-   * Enables two-step verification with this base32 secret. `code` proves that the user's authenticator app has the
-   * secret, and cannot be used again. `invalid` for a wrong code, `throttled` after too many. `address`: the client's,
-   * without port.
+   * Enables two-step verification with this base32 secret, or replaces the secret that the account has. Rejects with
+   * the detail `code_required` for a wrong code, and with `throttled` after too many.
    */
-  async enableTwoStep(
-    userId: number,
-    proof: { readonly secret: string; readonly code: string; readonly address: string },
-  ): Promise<void> {
-    if (!(await this.#passwords.checkNewCode(userId, proof))) {
+  async enableTwoStep(userId: number, proof: NewSecret): Promise<void> {
+    const user = this.#enabled(userId)
+    if (!(await this.#passwords.checkNewSecret(user, proof))) {
       throw new GatewayError('invalid', { detail: 'code_required' })
     }
+    this.#assertUnchanged(user)
     await this.users.update(userId, { otpSecret: proof.secret })
+  }
+
+  /** Turns off the two-step verification of a user, who has sent a code of it. Rejects as `enableTwoStep` does. */
+  async disableTwoStep(userId: number, proof: Pick<Credentials, 'code' | 'address'>): Promise<void> {
+    const user = this.#enabled(userId)
+    if (user.otpSecret === '') return
+    await this.#checkCode(user, proof)
+    await this.users.update(userId, { otpSecret: '' })
   }
 
   /**
@@ -382,8 +425,8 @@ export class Accounts {
     return this.#principal(user, `app:${row.id}`, { protocol, readOnly: row.readOnly })
   }
 
-  async #checkCode(user: UserRow, credentials: Credentials): Promise<void> {
-    await this.#passwords.checkCode(user, credentials)
+  async #checkCode(user: UserRow, proof: Pick<Credentials, 'code' | 'address'>): Promise<void> {
+    await this.#passwords.checkCode(user, proof)
     this.#assertUnchanged(user)
   }
 
@@ -448,7 +491,7 @@ export class Accounts {
   #principal(
     user: UserRow,
     credential: Credential,
-    by: { readonly protocol: ProtocolFacts; readonly readOnly?: boolean; readonly holder?: string },
+    by: Pick<PrincipalFacts, 'protocol' | 'readOnly' | 'holder' | 'signedIn'>,
     until?: number,
   ): Principal {
     this.#cluster.assertCurrent()

@@ -88,6 +88,24 @@ export class ConsoleSessions {
     })
   }
 
+  /** Records that its user has just proved who it is. False if the session has ended. */
+  async confirm(id: number): Promise<boolean> {
+    const { store, queue, now } = this.options
+    return queue.add(async () => {
+      const confirmed = new Date(now())
+      const row = this.#byId.get(id)
+      if (row === undefined || !(await store.consoleSessions.confirm(id, confirmed))) return false
+      this.#put({ ...row, confirmed })
+      return true
+    })
+  }
+
+  /** When the user of a session last proved who it is, in milliseconds since 1970; undefined if it has ended. */
+  signedIn(id: number): number | undefined {
+    const row = this.#byId.get(id)
+    return (row?.confirmed ?? row?.created)?.getTime()
+  }
+
   /** Ends a session. `not_found` if it does not exist or belongs to another user. */
   async delete(userId: number, id: number): Promise<void> {
     await this.options.queue.add(async () => {

@@ -31,6 +31,18 @@ interface PasswordCheckOptions {
   readonly now: () => number
 }
 
+/** A secret of two-step verification that an account is about to use. */
+export interface NewSecret {
+  /** In base32. */
+  readonly secret: string
+  /** Proves that the user's authenticator app has the secret. */
+  readonly code: string
+  /** A code of the secret that the account has, or a recovery code. Empty: none was sent. */
+  readonly currentCode: string
+  /** The client's address without port. */
+  readonly address: string
+}
+
 /** Credentials in the form in which they are counted and compared. */
 interface NormalizedCredentials {
   readonly network: string
@@ -118,11 +130,10 @@ export class PasswordCheck {
    * already used, which does. Rejects with `throttled` after too many failures of the address, or too many wrong codes
    * for the account from any address.
    */
-  async checkCode(user: UserRow, credentials: Credentials): Promise<void> {
-    const { code } = credentials
+  async checkCode(user: UserRow, { code, address }: Pick<Credentials, 'code' | 'address'>): Promise<void> {
     if (code === undefined || code === '') throw codeRequired()
-    const { network, name } = this.#normalize(credentials)
-    const settle = await this.#limiter.begin(network, name)
+    const network = networkOf(address)
+    const settle = await this.#limiter.begin(network, user.username)
     let hasFailed = false
     try {
       const confirm = await this.options.codeLimiter.countAttempt(user.id, network)
@@ -141,17 +152,16 @@ export class PasswordCheck {
   }
 
   /**
-   * Whether the code matches `secret`, which the account is about to use. A correct code cannot be used again. Rejects
-   * with `throttled` after too many wrong codes for the account.
+   * Whether the code is one of the new secret. Of an account that has a secret, checks `currentCode` as `checkCode`
+   * does. Correct codes cannot be used again. Rejects with `throttled` after too many wrong codes for the account.
    */
-  async checkNewCode(
-    userId: number,
-    { secret, code, address }: { readonly secret: string; readonly code: string; readonly address: string },
-  ): Promise<boolean> {
-    const confirm = await this.options.codeLimiter.countAttempt(userId, networkOf(address))
+  async checkNewSecret(user: UserRow, { secret, code, currentCode, address }: NewSecret): Promise<boolean> {
     const step = otpStep(secret, code, this.options.now())
+    // A wrong new code must not use up the current one.
+    if (step !== undefined && user.otpSecret !== '') await this.checkCode(user, { code: currentCode, address })
+    const confirm = await this.options.codeLimiter.countAttempt(user.id, networkOf(address))
     if (step === undefined) return false
-    await this.options.useOtpStep(userId, step)
+    await this.options.useOtpStep(user.id, step)
     await confirm()
     return true
   }

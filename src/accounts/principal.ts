@@ -42,7 +42,7 @@ export interface ProtocolFacts {
   readonly appPasswords: boolean
 }
 
-interface PrincipalFacts {
+export interface PrincipalFacts {
   readonly userId: number
   readonly username: string
   readonly role: Role
@@ -66,6 +66,12 @@ interface PrincipalFacts {
    * sent.
    */
   readonly network?: string | undefined
+  /**
+   * When the user last proved who it is by all that a sign-in requires, in milliseconds since 1970; `Infinity` for the
+   * permanent token. Called for each decision, because a console session can be confirmed again. Absent for every
+   * credential that is not a session.
+   */
+  readonly signedIn?: (() => number | undefined) | undefined
   /** Aborts when the account, key, token, console session or app password is revoked. */
   readonly signal: AbortSignal
 }
@@ -83,6 +89,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
   /** Who holds what the principal takes of a limited total. */
   readonly holder: NonNullable<Holder>
   readonly network: string | undefined
+  readonly signedIn: PrincipalFacts['signedIn']
   readonly signal: AbortSignal
 
   constructor(facts: PrincipalFacts) {
@@ -96,6 +103,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
     this.onlyPath = facts.onlyPath
     this.holder = facts.holder ?? facts.userId
     this.network = facts.network
+    this.signedIn = facts.signedIn
     this.signal = facts.signal
   }
 
@@ -146,8 +154,9 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
   }
 
   #with(changes: Partial<PrincipalFacts>): Principal {
-    const { userId, username, role, permissions, base, protocol, readOnly, onlyPath, holder, network, signal } = this
-    const facts = { userId, username, role, permissions, base, protocol, readOnly, onlyPath, holder, network, signal }
-    return new Principal({ ...facts, ...changes })
+    const { userId, username, role, permissions, base, protocol, readOnly, onlyPath, holder } = this
+    const { network, signedIn, signal } = this
+    const user = { userId, username, role, permissions, base, protocol, readOnly, onlyPath, holder }
+    return new Principal({ ...user, network, signedIn, signal, ...changes })
   }
 }

@@ -12,6 +12,8 @@ const claimsSchema = z.object({
   /** The account's `passwordTime` when the token was issued. */
   pwd_ts: z.number(),
   jti: z.string(),
+  /** Seconds since 1970: the sign-in, because no token is issued without one. */
+  iat: z.number(),
   nbf: z.number(),
   exp: z.number(),
 })

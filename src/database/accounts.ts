@@ -126,6 +126,7 @@ const sessionColumns: Columns<ConsoleSessionRow> = {
   address: text('address'),
   userAgent: text('user_agent'),
   created: time('created'),
+  confirmed: optional(time('confirmed')),
   lastUsed: time('last_used'),
   expires: time('expires'),
 }
@@ -148,6 +149,13 @@ export class ConsoleSessionsTable extends RowTable<ConsoleSessionRow> {
       await query(this.table).whereIn('id', ended).delete()
       return { row: await this.insertWith(query, row), ended }
     })
+  }
+
+  async confirm(id: number, confirmed: Date): Promise<boolean> {
+    const changed = await this.database.run((query) =>
+      query(this.table).where({ id }).update({ confirmed: confirmed.getTime() }),
+    )
+    return changed > 0
   }
 
   async touch(id: number, lastUsed: Date): Promise<void> {

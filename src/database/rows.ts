@@ -72,6 +72,8 @@ export interface ConsoleSessionRow {
   readonly address: string
   readonly userAgent: string
   readonly created: Date
+  /** When the user last sent password and code again (docs/decisions/0042). */
+  readonly confirmed?: Date | undefined
   readonly lastUsed: Date
   readonly expires: Date
 }

@@ -364,3 +364,10 @@ export async function addRecoveryCodes(query: Knex): Promise<void> {
       (isPostgres(query) ? 'execute function tidegate_delete_recovery_codes()' : `begin ${deletion} end`),
   )
 }
+
+/** Version 20: when the user of a console session has proved who it is after the sign-in. */
+export async function addConfirmations(query: Knex): Promise<void> {
+  await query.schema.alterTable('console_sessions', (table) => {
+    table.bigInteger('confirmed')
+  })
+}

@@ -213,6 +213,8 @@ export interface Store extends FileRecords {
       row: New<ConsoleSessionRow>,
       max: number,
     ): Promise<{ readonly row: ConsoleSessionRow; readonly ended: readonly number[] }>
+    /** False if the session has ended. */
+    confirm(id: number, confirmed: Date): Promise<boolean>
     touch(id: number, lastUsed: Date): Promise<void>
     delete(id: number): Promise<boolean>
     /** Deletes those that have expired. */

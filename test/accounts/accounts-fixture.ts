@@ -54,18 +54,19 @@ export const credentials = (fields: Partial<Credentials> & { readonly plain?: st
 
 const asked = <T>(read: () => Promise<T>): Promise<T> => read()
 
-/** Accounts over the same database, as another process opens it. */
+/** Accounts over the same database, as another process opens it. `isNode`: it asks for what others have just stored. */
 export async function openAccounts(
   t: Test,
   file: string,
   clock: { time: number },
+  isNode = false,
 ): Promise<Pick<Fixture, 'store' | 'settings' | 'accounts' | 'warnings'>> {
   const store = await openStore(file)
   const settings = await Settings.open(store, coreSettings)
   const warnings: object[] = []
   const log = { warn: (facts: object) => void warnings.push(facts) }
   const nodes = { assertCurrent: () => undefined, ofOthers: asked, limiters: sharedLimiters(store.signIns) }
-  const cluster = store.shared && nodes
+  const cluster = store.shared || isNode ? nodes : undefined
   const accounts = await Accounts.open({ store, settings, tokenHours: 48, log, now: () => clock.time, cluster })
   t.teardown(async () => {
     await accounts.close()

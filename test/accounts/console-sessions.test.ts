@@ -4,7 +4,8 @@ import '../fast-hashes.js'
 import { http } from '../../protocols/http/index.js'
 import { adaPassword, credentials, fixture, newUser, openAccounts } from './accounts-fixture.js'
 
-const hour = 3600_000
+const minute = 60_000
+const hour = 60 * minute
 const browser = { userAgent: 'a browser' }
 
 void t.test('a session is valid for the lifetime of a token, and its secret is not stored', async (t) => {
@@ -208,4 +209,94 @@ void t.test('a sign-in during a change of the password opens no session', async 
   await changing
   await accounts.reload()
   await t.rejects(accounts.byConsoleSession(secret, http), { code: 'unauthenticated' })
+})
+
+void t.test(
+  'a confirmation counts as a sign-in for ten minutes, and changes nothing else of the session',
+  async (t) => {
+    const { accounts, ada, clock, store } = await fixture(t)
+    const { row, secret } = await accounts.signInToConsole(credentials(), browser)
+    const before = await accounts.byConsoleSession(secret, http)
+    const isRecent = async () => accounts.hasRecentSignIn(await accounts.byConsoleSession(secret, http))
+    t.ok(await isRecent())
+    clock.time += 10 * minute - 1
+    t.ok(await isRecent())
+    clock.time += 1
+    t.notOk(await isRecent())
+    await accounts.confirmConsoleSession(secret, credentials())
+    t.ok(await isRecent())
+    t.ok(await accounts.hasRecentSignIn(before), 'also for a request that has begun')
+    t.notOk(before.signal.aborted)
+    t.match(accounts.consoleSessions.list(ada.id), [{ id: row.id, created: row.created, expires: row.expires }])
+    t.equal((await store.consoleSessions.all())[0]?.confirmed?.getTime(), clock.time)
+    clock.time += 10 * minute
+    t.notOk(await isRecent())
+  },
+)
+
+void t.test('a confirmation is refused and counted as a sign-in is', async (t) => {
+  const { accounts, ada, clock, warnings } = await fixture(t)
+  const { row, secret } = await accounts.signInToConsole(credentials(), browser)
+  clock.time += 10 * minute
+  const confirm = (fields = {}) => accounts.confirmConsoleSession(secret, credentials(fields))
+  const isRecent = async () => accounts.hasRecentSignIn(await accounts.byConsoleSession(secret, http))
+  await t.rejects(confirm({ username: 'admin', plain: 'admin password' }), {
+    code: 'unauthenticated',
+    detail: 'wrong_credentials',
+  })
+  await accounts.users.update(ada.id, { otpSecret: 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567' })
+  await t.rejects(confirm(), { code: 'unauthenticated', detail: 'code_required' })
+  await t.rejects(confirm({ code: '000000x' }), { code: 'unauthenticated', detail: 'code_required' })
+  await accounts.users.update(ada.id, { otpSecret: '' })
+  t.notOk(await isRecent())
+
+  const address = '192.0.2.9'
+  const logged = warnings.length
+  for (let guess = 0; guess < 5; guess++) await t.rejects(confirm({ plain: `wrong ${guess}`, address }))
+  t.match(warnings[logged], { account: 'ada', address, protocol: 'http' })
+  await t.rejects(confirm({ address }), { code: 'throttled', detail: 'sign_in_throttled' }, 'the address is locked out')
+  await confirm()
+  t.ok(await isRecent())
+  await accounts.consoleSessions.delete(ada.id, row.id)
+  await t.rejects(confirm(), { code: 'unauthenticated', detail: 'token_revoked' })
+})
+
+void t.test('a confirmation counts at every node at once, and at none after the session has ended', async (t) => {
+  const { ada, clock, file } = await fixture(t)
+  const [{ accounts }, { accounts: other }] = [
+    await openAccounts(t, file, clock, true),
+    await openAccounts(t, file, clock, true),
+  ]
+  const { row, secret } = await accounts.signInToConsole(credentials(), browser)
+  await other.byConsoleSession(secret, http)
+  clock.time += 10 * minute
+  t.notOk(await other.hasRecentSignIn(await other.byConsoleSession(secret, http)))
+  await accounts.confirmConsoleSession(secret, credentials())
+  t.ok(await other.hasRecentSignIn(await other.byConsoleSession(secret, http)))
+  const principal = await other.byConsoleSession(secret, http)
+  await accounts.consoleSessions.delete(ada.id, row.id)
+  await t.rejects(other.confirmConsoleSession(secret, credentials()), { code: 'unauthenticated' })
+  clock.time += 10 * minute
+  t.notOk(await other.hasRecentSignIn(principal))
+})
+
+void t.test('only sessions and the permanent token have a recent sign-in', async (t) => {
+  const { accounts, ada, clock, settings } = await fixture(t)
+  const { password } = await accounts.appPasswords.add(ada.id, { name: 'x', protocols: ['webdav'], readOnly: false })
+  const webdav = { name: 'webdav', appPasswords: true }
+  const token = await accounts.signIn(credentials())
+  for (const [title, principal, isRecent] of [
+    ['a token', await accounts.byToken(token, http), true],
+    ['the permanent token', await accounts.byToken(settings.get('token'), http), true],
+    ['a password', await accounts.byPassword(credentials(), webdav), false],
+    ['an app password', await accounts.byPassword(credentials({ plain: password }), webdav), false],
+    ['a task', accounts.forTask(ada.id), false],
+    ['a signed URL', accounts.forSignature(ada.id, http, '192.0.2.1'), false],
+  ] as const) {
+    t.equal(await accounts.hasRecentSignIn(principal), isRecent, title)
+    t.equal(await accounts.hasRecentSignIn(principal.from('192.0.2.0')), isRecent, title)
+  }
+  clock.time += 10 * minute
+  t.notOk(await accounts.hasRecentSignIn(await accounts.byToken(token, http)))
+  t.ok(await accounts.hasRecentSignIn(await accounts.byToken(settings.get('token'), http)))
 })

@@ -200,7 +200,8 @@ void t.test('wrong codes while two-step verification is enabled are counted like
   const { accounts, ada, clock } = await fixture(t)
   const secret = newOtpSecret()
   const { wrong, right } = codesOf(secret, clock.time)
-  const turnOn = (code: string) => accounts.enableTwoStep(ada.id, { secret, code, address: '198.51.100.7' })
+  const turnOn = (code: string) =>
+    accounts.enableTwoStep(ada.id, { secret, code, currentCode: '', address: '198.51.100.7' })
   for (let n = 0; n < 10; n++) await t.rejects(turnOn(wrong), { code: 'invalid', detail: 'code_required' })
   await t.rejects(turnOn(right), throttled)
   t.equal(accounts.users.get(ada.id)?.otpSecret, '')

@@ -79,6 +79,11 @@ export interface EndpointDescription {
   readonly readsToken?: boolean
   /** The error for the guest if access is `user`. Default: 401 `user invalid`. */
   readonly guestRefusal?: Refusal
+  /**
+   * Whether the request needs a sign-in within the last ten minutes, because it changes or shows a credential that
+   * outlives the session (docs/decisions/0042). The permanent token needs none.
+   */
+  readonly recentSignIn?: true | ((request: Pick<Call, 'fields' | 'query'>) => boolean)
   /** The schema of the path's `{names}`. A mismatch is 404 `no such endpoint`. */
   readonly params?: z.ZodType
   /** The schema of the query, for every method. */
@@ -154,9 +159,11 @@ export function endpoint<
 >(
   declaration: Omit<
     EndpointDescription,
-    'access' | 'fields' | 'parsesFields' | 'query' | 'headers' | 'data' | 'params'
+    'access' | 'recentSignIn' | 'fields' | 'parsesFields' | 'query' | 'headers' | 'data' | 'params'
   > & {
     readonly access: Who
+    readonly recentSignIn?:
+      true | ((request: { readonly fields: Output<Fields>; readonly query: Output<Query> }) => boolean)
     readonly fields?: Fields
     readonly parsesFields?: ParsesFields
     readonly query?: Query

@@ -16,6 +16,8 @@ const ownStatuses = {
   endpoint_missing: 404,
   /** No account, rule, storage, session, upload or other record of this id or name: not a file. */
   record_missing: 404,
+  /** The user has signed in too long ago for this request. */
+  recent_sign_in_required: 403,
   /** The storage was added, and did not start. */
   storage_created: 502,
 } as const

@@ -11,6 +11,13 @@ export const guestRefusal: Refusal = {
 }
 export const adminRefusal: Refusal = { code: 403, text: 'You are not an admin', error: 'admins_only' }
 
+export const recentSignInRefusal: Refusal = {
+  code: 403,
+  text: 'this needs a sign-in within the last ten minutes: sign in again',
+  error: 'recent_sign_in_required',
+  when: 'the user has signed in longer ago, and does not use the permanent token',
+}
+
 export const endpointMissing: Refusal = { code: 404, text: 'no such endpoint', error: 'endpoint_missing' }
 
 const authenticationRefusals: readonly Refusal[] = [
@@ -205,6 +212,7 @@ export function refusalsOf(endpoint: EndpointDescription): readonly Refusal[] {
     ...(readsBody ? bodyRefusals : []),
     ...(endpoint.query === undefined ? [] : [invalid(endpoint.faultyQuery)]),
     ...accessRefusals(endpoint.access, endpoint.guestRefusal),
+    ...(endpoint.recentSignIn === undefined ? [] : [recentSignInRefusal]),
     ...(endpoint.refusals ?? []),
     ...unexpectedRefusals,
   ]

@@ -5,11 +5,11 @@
 import type { Principal } from '../../../src/accounts/principal.js'
 import { principalOf } from './authenticate.js'
 import type { Exchange, HttpApi, Routes } from './http-api.js'
-import type { Audience, Endpoint } from './endpoint.js'
+import type { Audience, Call, Endpoint } from './endpoint.js'
 import { sendJson, success } from './envelope.js'
 import { refused } from './errors.js'
 import { bodyLimit, checkFields, checkHeadersOf, fieldsOf, queryOf } from './fields.js'
-import { adminRefusal, endpointMissing, guestRefusal } from './refusals.js'
+import { adminRefusal, endpointMissing, guestRefusal, recentSignInRefusal } from './refusals.js'
 import { streamEnvelope } from './streamed-array.js'
 
 export function register(routes: Routes, api: HttpApi, endpoint: Endpoint): void {
@@ -35,6 +35,9 @@ async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint
           await fieldsOf(context, endpoint.bodyLimit ?? bodyLimit, endpoint.listField),
           endpoint.faultyFields,
         )
+  if (principal && needsRecentSignIn(endpoint, { fields, query })) {
+    if (!(await api.gateway.accounts.hasRecentSignIn(principal))) throw refused(recentSignInRefusal)
+  }
   const data = await endpoint.answer({ api, context, principal, params: params?.data, query, headers, fields })
   if (endpoint.plain !== undefined) return
   const envelope = success(endpoint.data === undefined ? null : data, context.state.message)
@@ -48,4 +51,8 @@ function assertAllowed(principal: Principal, { access, guestRefusal: refusalForG
 function isAllowed(access: Audience, { role }: Principal): boolean {
   if (access === 'admin') return role === 'admin'
   return access !== 'user' || role !== 'guest'
+}
+
+function needsRecentSignIn({ recentSignIn }: Endpoint, request: Pick<Call, 'fields' | 'query'>): boolean {
+  return typeof recentSignIn === 'function' ? recentSignIn(request) : recentSignIn === true
 }

@@ -44,6 +44,7 @@ export const adminCredentialEndpoints = [
     tag: 'Users',
     summary: 'Delete an SSH key of any user; succeeds if it does not exist',
     access: 'admin',
+    recentSignIn: true,
     ...rowQuery,
     async answer({ api, query }) {
       const { keys } = api.gateway.accounts
@@ -74,6 +75,7 @@ export const adminCredentialEndpoints = [
     tag: 'Users',
     summary: 'Delete an app password of any user; succeeds if it does not exist',
     access: 'admin',
+    recentSignIn: true,
     ...rowQuery,
     async answer({ api, query }) {
       const { appPasswords } = api.gateway.accounts

@@ -40,6 +40,9 @@ const savedRows = z.object({
     .meta({ example: [{ key: 'site_title', value: 'Files' }] }),
 })
 
+/** The setting that is a credential itself: the permanent token. */
+const tokenKey = 'token'
+
 const unknownSetting: Refusal = {
   code: 500,
   text: 'failed to get settingItem: record not found',
@@ -58,10 +61,15 @@ export const adminSettingEndpoints = [
     path: '/api/admin/setting/list',
     tag: 'Settings',
     summary: 'List the settings with their values, including private ones',
+    description: 'The permanent token is empty unless the user has signed in within the last ten minutes, or uses it.',
     access: 'admin',
     query: groupQuery,
     data: z.array(settingData).readonly(),
-    answer: ({ api, query }) => settingObjects(api.gateway.settings.rows(), query),
+    async answer({ api, principal, query }) {
+      const rows = settingObjects(api.gateway.settings.rows(), query)
+      if (await api.gateway.accounts.hasRecentSignIn(principal)) return rows
+      return rows.map((row) => (row.key === tokenKey ? { ...row, value: '' } : row))
+    },
   }),
 
   endpoint({
@@ -81,20 +89,21 @@ export const adminSettingEndpoints = [
     tag: 'Settings',
     summary: 'Get one or more settings',
     access: 'admin',
+    recentSignIn: ({ query }) => keysOf(query).includes(tokenKey),
     query: z.object({
       key: queryText.meta({ example: 'site_title' }).describe('Returns this setting. Takes precedence over `keys`.'),
       keys: queryText.describe('Comma-separated. Returns a list in the same order.'),
     }),
     data: z.union([settingData, z.array(settingData)]),
     refusals: [unknownKey],
-    answer({ api, query: { key, keys } }) {
+    answer({ api, query }) {
       const rows = new Map(settingObjects(api.gateway.settings.rows()).map((row) => [row.key, row]))
       const settingNamed = (name: string) => {
         const row = rows.get(name)
         if (row === undefined) throw refused(unknownKey)
         return row
       }
-      return key === '' ? keys.split(',').map(settingNamed) : settingNamed(key)
+      return query.key === '' ? keysOf(query).map(settingNamed) : settingNamed(query.key)
     },
   }),
 
@@ -107,6 +116,7 @@ export const adminSettingEndpoints = [
       'The body may also be the list itself. Other fields of a row and read-only settings are ignored. ' +
       'Unknown keys are stored as deprecated settings.',
     access: 'admin',
+    recentSignIn: ({ fields }) => fields.settings.some(({ key }) => key === tokenKey),
     fields: savedRows,
     listField: 'settings',
     refusals: [
@@ -149,7 +159,13 @@ export const adminSettingEndpoints = [
     tag: 'Settings',
     summary: 'Replace the permanent token; this invalidates all signed URLs',
     access: 'admin',
+    recentSignIn: true,
     data: z.string().describe('The new token.'),
     answer: ({ api }) => api.gateway.settings.resetToken(),
   }),
 ]
+
+/** The keys of a query for one or more settings. */
+function keysOf({ key, keys }: { readonly key: string; readonly keys: string }): readonly string[] {
+  return key === '' ? keys.split(',') : [key]
+}

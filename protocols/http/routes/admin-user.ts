@@ -3,7 +3,9 @@ import { z } from 'zod'
 import { requesterOf, tooManyPasswords, unknownUser, userData, userObject } from '../compat/account-objects.js'
 import { roleValue } from '../compat/roles.js'
 import { withRowErrors, requireRow } from '../compat/admin-rows.js'
+import { tokenOf } from '../api/authenticate.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
+import { withResponses } from '../api/errors.js'
 import {
   flag,
   flagValue,
@@ -86,6 +88,7 @@ export const adminUserEndpoints = [
     tag: 'Users',
     summary: 'Create an account',
     access: 'admin',
+    recentSignIn: true,
     fields: newUser,
     refusals: accountRefusals,
     async answer({ api, context, fields: { base_path: basePath, sso_id: ssoId, ...user }, principal }) {
@@ -101,6 +104,7 @@ export const adminUserEndpoints = [
     summary: 'Change an account; absent fields are unchanged',
     description: 'Changing the name or the password, or disabling the account, ends all sessions of the user.',
     access: 'admin',
+    recentSignIn: true,
     fields: changedUser,
     refusals: [...accountRefusals, unknownUser],
     async answer({ api, context, fields: { id, password, base_path: basePath, sso_id: ssoId, ...user }, principal }) {
@@ -116,6 +120,7 @@ export const adminUserEndpoints = [
     tag: 'Users',
     summary: 'Delete an account with its keys and app passwords',
     access: 'admin',
+    recentSignIn: true,
     query: rowId,
     refusals: [unknownUser, { code: 500, text: 'cannot delete admin or guest', error: 'built_in_deleted' }],
     async answer({ api, query }) {
@@ -129,10 +134,31 @@ export const adminUserEndpoints = [
     tag: 'Users',
     summary: 'Turn off the two-step verification of an account',
     access: 'admin',
-    query: rowId,
-    refusals: [unknownUser],
-    async answer({ api, query }) {
-      await withRowErrors(unknownUser, () => api.gateway.accounts.users.update(query.id, { otpSecret: '' }))
+    recentSignIn: true,
+    query: rowId.extend({
+      otp_code: queryText.describe(
+        'Required for the own account, unless the permanent token is used: a one-time code, or a recovery code.',
+      ),
+    }),
+    refusals: [
+      unknownUser,
+      { code: 400, text: 'Invalid 2FA code', error: 'code_required', when: 'the code is missing, wrong or used' },
+      { code: 400, text: 'the account has just changed, sign in again', error: 'unauthenticated' },
+      {
+        code: 429,
+        text: 'Too many …',
+        error: 'sign_in_throttled',
+        when: 'the limit of wrong codes of the account is reached',
+      },
+    ],
+    async answer({ api, context, query: { id, otp_code: code }, principal }) {
+      const { accounts } = api.gateway
+      if (id === principal.userId && !accounts.isPermanentToken(tokenOf(context.req))) {
+        const { address } = api.clientOf(context.req)
+        await withResponses({ unauthenticated: { code: 400 } }, () => accounts.disableTwoStep(id, { code, address }))
+      } else {
+        await withRowErrors(unknownUser, () => accounts.users.update(id, { otpSecret: '' }))
+      }
     },
   }),
 

@@ -57,6 +57,7 @@ export const appPasswordEndpoints = [
     tag: 'Own account',
     summary: 'Create an app password; only this response contains it',
     access: 'user',
+    recentSignIn: true,
     fields: newAppPassword,
     data: appPasswordData.extend({ password: z.string() }),
     refusals: [
@@ -87,6 +88,7 @@ export const appPasswordEndpoints = [
     tag: 'Own account',
     summary: 'Delete an app password of the current user and end its sessions',
     access: 'user',
+    recentSignIn: true,
     query: rowId,
     faultyQuery: 'id format invalid',
     refusals: [unknownPassword],

@@ -4,7 +4,7 @@ import type { Credentials } from '../../../src/accounts/accounts.js'
 import { tokenOf } from '../api/authenticate.js'
 import { endpoint, type Call, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
-import { signalOf } from '../api/http-api.js'
+import { signalOf, type Exchange, type HttpApi } from '../api/http-api.js'
 import { flag, oneTimeCode, requiredText, signInBodyLimit, text } from '../api/fields.js'
 import { clearSessionCookie, consoleSecretOf, isSameOrigin, setSessionCookie } from '../api/session-cookie.js'
 
@@ -23,6 +23,7 @@ const hashFields = z.object({
 const consoleFields = plainFields.extend({
   remember: flag.describe('Whether the browser stores the cookie when it is closed.'),
 })
+const confirmationFields = plainFields.omit({ username: true })
 const tokenData = z.object({ token: z.string().describe('The value of the header `Authorization` in later requests.') })
 
 const refusals: readonly Refusal[] = [
@@ -49,6 +50,16 @@ const refusals: readonly Refusal[] = [
 ]
 
 const otherOrigin: Refusal = { code: 403, text: 'the request comes from a page of another site', error: 'denied' }
+
+const noConsoleSession: Refusal = {
+  code: 400,
+  text: 'only a session of the console can be confirmed: sign in again',
+  error: 'invalid',
+  when: 'the request has no cookie of a session',
+}
+
+// Clients treat 401 as an expired session and would show no message on the sign-in page.
+const signInResponses = { code_required: { code: 402 }, unauthenticated: { code: 400 }, denied: { code: 400 } }
 
 export const authEndpoints = [
   endpoint({
@@ -102,6 +113,23 @@ export const authEndpoints = [
     },
   }),
   endpoint({
+    method: 'post',
+    path: '/api/auth/session/confirm',
+    tag: 'Signing in',
+    summary: 'Send the password again, for requests that need a sign-in within the last ten minutes',
+    description: 'For sessions of the console. Other clients sign in again, and use the new token.',
+    access: 'user',
+    fields: confirmationFields,
+    bodyLimit: signInBodyLimit,
+    refusals: [...refusals, noConsoleSession],
+    async answer({ api, context, fields: { password, otp_code: code } }) {
+      const secret = consoleSecretOf(api, context.req)
+      if (secret === undefined) throw refused(noConsoleSession)
+      const proof = proofOf(api, context, { plain: password }, code)
+      await withResponses(signInResponses, () => api.gateway.accounts.confirmConsoleSession(secret, proof))
+    },
+  }),
+  endpoint({
     method: 'get',
     path: '/api/auth/logout',
     tag: 'Signing in',
@@ -135,15 +163,15 @@ async function signIn<T>(
   password: Credentials['password'],
   work: (credentials: Credentials) => Promise<T>,
 ): Promise<T> {
-  const { address } = api.clientOf(context.req)
-  // Clients treat 401 as an expired session and would show no message on the sign-in page.
-  const responses = { code_required: { code: 402 }, unauthenticated: { code: 400 }, denied: { code: 400 } }
-  const credentials = {
-    username,
-    password,
-    code: code === '' ? undefined : code,
-    address,
-    signal: signalOf(context.res),
-  }
-  return withResponses(responses, () => work(credentials))
+  return withResponses(signInResponses, () => work({ username, ...proofOf(api, context, password, code) }))
+}
+
+/** What the request proves, and the address that it comes from. */
+function proofOf(
+  api: HttpApi,
+  { req, res }: Exchange,
+  password: Credentials['password'],
+  code: string,
+): Omit<Credentials, 'username'> {
+  return { password, code: code === '' ? undefined : code, address: api.clientOf(req).address, signal: signalOf(res) }
 }

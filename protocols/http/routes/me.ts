@@ -50,6 +50,7 @@ export const meEndpoints = [
     summary: 'Change the name or password of the current user',
     description: 'Changing the name or the password ends all sessions of the user.',
     access: 'user',
+    recentSignIn: true,
     guestRefusal: { code: 403, text: 'Guest user can not update profile', error: 'denied' },
     fields: z.object({
       username: requiredText.meta({ example: 'ann' }),
@@ -100,6 +101,7 @@ export const meEndpoints = [
     tag: 'Own account',
     summary: 'Add an SSH key',
     access: 'user',
+    recentSignIn: true,
     fields: z.object({
       title: text.meta({ example: 'laptop' }).describe('Unique for the user.'),
       key: text.meta({ example: 'ssh-ed25519 AAAA… ann@laptop' }).describe('A line as in `authorized_keys`.'),
@@ -122,6 +124,7 @@ export const meEndpoints = [
     tag: 'Own account',
     summary: 'Delete an SSH key of the current user and end its sessions',
     access: 'user',
+    recentSignIn: true,
     query: rowId,
     faultyQuery: 'id format invalid',
     refusals: [keyMissing],

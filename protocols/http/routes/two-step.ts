@@ -21,6 +21,7 @@ export const twoStepEndpoints = [
     summary: 'Generate a secret for two-step verification',
     description: 'The secret takes effect when `verify` succeeds with a code generated from it.',
     access: 'user',
+    recentSignIn: true,
     guestRefusal,
     data: z.object({
       qr: z.string().describe('The secret as a QR code: a data URL of a PNG image.'),
@@ -38,8 +39,9 @@ export const twoStepEndpoints = [
     method: 'post',
     path: '/api/auth/2fa/verify',
     tag: 'Signing in',
-    summary: 'Enable two-step verification with a code generated from a new secret',
+    summary: 'Enable two-step verification, or replace its secret, with a code generated from the new secret',
     access: 'user',
+    recentSignIn: true,
     guestRefusal,
     fields: z.object({
       code: oneTimeCode
@@ -50,9 +52,13 @@ export const twoStepEndpoints = [
         .min(1, 'must not be empty')
         .max(128, 'is too long')
         .describe('The secret that `generate` returned.'),
+      current_code: oneTimeCode.describe(
+        'Required if two-step verification is on: a code of the secret to be replaced, or a recovery code.',
+      ),
     }),
     refusals: [
-      { code: 400, text: 'Invalid 2FA code', error: 'code_required' },
+      { code: 400, text: 'Invalid 2FA code', error: 'code_required', when: 'a code is missing, wrong or used' },
+      { code: 400, text: 'the account has just changed, sign in again', error: 'unauthenticated' },
       {
         code: 429,
         text: 'Too many …',
@@ -60,9 +66,12 @@ export const twoStepEndpoints = [
         when: 'the limit of wrong codes of the account is reached',
       },
     ],
-    answer({ context, api, fields: { code, secret }, principal }) {
+    answer({ context, api, fields: { code, secret, current_code: currentCode }, principal }) {
       const { address } = api.clientOf(context.req)
-      return api.gateway.accounts.enableTwoStep(principal.userId, { secret, code, address })
+      // Clients treat 401 as an expired session.
+      return withResponses({ unauthenticated: { code: 400 } }, () =>
+        api.gateway.accounts.enableTwoStep(principal.userId, { secret, code, currentCode, address }),
+      )
     },
   }),
   endpoint({
@@ -83,6 +92,7 @@ export const twoStepEndpoints = [
       'A sign-in accepts each recovery code once in place of a one-time code. They end when two-step verification is ' +
       'turned off or gets another secret.',
     access: 'user',
+    recentSignIn: true,
     guestRefusal,
     bodyLimit: signInBodyLimit,
     fields: z.object({ password: requiredText.meta({ example: 'secret' }).describe('The password of the user.') }),

@@ -8,6 +8,7 @@ import { documentedEndpoints } from '../../../protocols/http/endpoints.js'
 import type { Permission } from '../../../src/accounts/principal.js'
 import { asPath } from '../../../src/base/path.js'
 import type { Gateway } from '../../../src/gateway/gateway.js'
+import { moveClock } from '../../moved-clock.js'
 import { keyLine } from './key-line.js'
 import { Served, serve } from './served.js'
 
@@ -192,6 +193,8 @@ const table: Readonly<Record<string, Row>> = {
     codes: everybody,
     call: () => ({ body: { username: 'somebody', password: 'password' } }),
   },
+  // No caller has the cookie of a session of the console.
+  'post /api/auth/session/confirm': { codes: [401, 401, 400, 400, 400], call: () => ({ body: { password: 'x' } }) },
   'get /api/auth/logout': { codes: everybody },
   'post /api/auth/2fa/generate': { codes: ownProfile },
   // The code is wrong, so that two-step verification is not enabled for the rest of this test.
@@ -458,6 +461,36 @@ void t.test('each endpoint responds to each caller with the code of the table', 
       if (endsSession.includes(name) && token !== '') token = await signedIn(admin, caller)
       if (caller === 'admin') admin.token = token
     }
+  }
+})
+
+/** What a thief of a session must not change: all by which one can sign in later. */
+async function credentialsOf({ accounts, settings, store }: Gateway): Promise<object> {
+  const users = (await store.users.all()).map(({ passwordTime: _, ...user }) => user)
+  const codes = await Promise.all(users.map(({ id }) => accounts.recoveryCodes.count(id)))
+  const keys = await store.keys.all()
+  return { users, codes, keys, appPasswords: await store.appPasswords.all(), token: settings.get('token') }
+}
+
+void t.test('ten minutes after the sign-in no endpoint changes a credential', async (t) => {
+  const admin = await serve(t)
+  const { gateway } = admin
+  t.teardown(() => moveClock(0))
+  await admin.as('somebody', [])
+  let token = await signedIn(admin, 'admin')
+  const whole = { key: '/api/admin/setting/save', body: [{ key: 'token', value: '' }] }
+  const rows = [...Object.entries(table), [`post ${whole.key}`, { codes: adminOnly, call: () => whole }] as const]
+  for (const [name, row] of rows) {
+    const [method, path = ''] = name.split(' ')
+    const call = (await row.call?.(new Stage(gateway, 'admin', path))) ?? {}
+    const before = await credentialsOf(gateway)
+    moveClock(10 * 60_000)
+    const code = await codeOf(admin.url, name, token, call)
+    moveClock(0)
+    t.strictSame(await credentialsOf(gateway), before, name)
+    const endpoint = documentedEndpoints.find((each) => each.method === method && each.path === path)
+    if (endpoint?.recentSignIn === true || call === whole) t.equal(code, 403, name)
+    if (endsSession.includes(name)) token = await signedIn(admin, 'admin')
   }
 })
 

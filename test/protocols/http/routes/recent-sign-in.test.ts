@@ -1,0 +1,239 @@
+/** A session alone changes no credential: what needs a sign-in within ten minutes, and how it is confirmed. */
+import { generateSync } from 'otplib'
+import t from 'tap'
+import { moveClock } from '../../../moved-clock.js'
+import { documentedEndpoints } from '../../../../protocols/http/endpoints.js'
+import { newOtpSecret } from '../../../../src/accounts/otp.js'
+import { adminPassword, Served, serve } from '../served.js'
+
+const minutes = 60_000
+const done = { code: 200, message: 'success', data: null }
+const refusal = {
+  code: 403,
+  message: 'this needs a sign-in within the last ten minutes: sign in again',
+  data: null,
+}
+
+/** The cookie of a new session of the console. */
+async function openSession(url: string, username: string, password: string): Promise<string> {
+  const response = await fetch(`${url}/api/auth/session`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username, password }),
+  })
+  return response.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+}
+
+t.beforeEach(() => moveClock(0))
+t.teardown(() => moveClock(0))
+
+void t.test('every endpoint that makes, changes or removes a credential says so', (t) => {
+  const declared = documentedEndpoints.flatMap(({ path, recentSignIn }) => (recentSignIn === undefined ? [] : [path]))
+  const others = documentedEndpoints.flatMap(({ path, method, recentSignIn }) =>
+    recentSignIn === undefined && method !== 'get' && !/^\/(?!api\/)|\/(?:fs|task|public)\//.test(path) ? [path] : [],
+  )
+  t.strictSame([...declared].sort(), [
+    '/api/admin/import',
+    '/api/admin/setting/get', // of the permanent token
+    '/api/admin/setting/reset_token',
+    '/api/admin/setting/save', // of the permanent token
+    '/api/admin/user/app_password/delete',
+    '/api/admin/user/cancel_2fa',
+    '/api/admin/user/create',
+    '/api/admin/user/delete',
+    '/api/admin/user/sshkey/delete',
+    '/api/admin/user/update',
+    '/api/auth/2fa/generate',
+    '/api/auth/2fa/recovery_codes',
+    '/api/auth/2fa/verify',
+    '/api/me/app_password/add',
+    '/api/me/app_password/delete',
+    '/api/me/sshkey/add',
+    '/api/me/sshkey/delete',
+    '/api/me/update',
+  ])
+  // Whoever adds an endpoint decides here that it changes no credential.
+  t.strictSame([...others].sort(), [
+    '/api/admin/index/build',
+    '/api/admin/index/clear',
+    '/api/admin/index/stop',
+    '/api/admin/index/update',
+    '/api/admin/lock/break',
+    '/api/admin/meta/create',
+    '/api/admin/meta/delete',
+    '/api/admin/meta/update',
+    '/api/admin/setting/default', // changes nothing
+    '/api/admin/setting/delete', // of unknown settings
+    '/api/admin/setting/set_115',
+    '/api/admin/setting/set_115_open',
+    '/api/admin/setting/set_aria2',
+    '/api/admin/setting/set_qbit',
+    '/api/admin/storage/create',
+    '/api/admin/storage/delete',
+    '/api/admin/storage/disable',
+    '/api/admin/storage/enable',
+    '/api/admin/storage/load_all',
+    '/api/admin/storage/update',
+    '/api/admin/user/del_cache', // reads the accounts again
+    '/api/auth/login', // sign-ins, which require the password
+    '/api/auth/login/hash',
+    '/api/auth/session',
+    '/api/auth/session/confirm',
+    '/api/me/session/delete', // ending sessions must be quick
+    '/api/me/session/delete_all',
+  ])
+  t.end()
+})
+
+void t.test('a token is enough for ten minutes, the permanent token always', async (t) => {
+  const admin = await serve(t)
+  const ann = await admin.as('ann', [])
+  const update = (who: Served, username: string) => who.post('/api/me/update', { username, password: '' })
+  moveClock(10 * minutes - 5_000)
+  t.strictSame(await update(ann, 'ann'), done)
+  moveClock(10 * minutes)
+  t.strictSame(await update(ann, 'ann'), refusal)
+  t.match(await ann.post('/api/me/update', { username: '' }), { code: 400 }, 'what is invalid is said first')
+  t.match(await ann.get('/api/me'), { code: 200 }, 'the session is valid')
+  const { data } = await ann.post('/api/auth/login', { username: 'ann', password: 'password' })
+  const again = new Served(ann.url, ann.gateway, (data as { token: string }).token)
+  t.strictSame(await update(again, 'ann'), done, 'a new sign-in cures it')
+
+  const permanent = new Served(admin.url, admin.gateway, admin.gateway.settings.get('token'))
+  moveClock(48 * 60 * minutes)
+  t.strictSame(await permanent.post('/api/admin/user/create', { username: 'eve', password: 'x' }), done)
+})
+
+void t.test('no other credential is accepted instead', async (t) => {
+  const admin = await serve(t)
+  const ann = await admin.as('ann', [])
+  const added = await ann.post('/api/me/app_password/add', { name: 'phone' })
+  const { password } = added.data as { password: string }
+  const basic = (secret: string) => `Basic ${Buffer.from(`ann:${secret}`).toString('base64')}`
+  for (const credential of [password, `Bearer ${password}`, basic(password), basic('password')]) {
+    const thief = new Served(ann.url, ann.gateway, credential)
+    t.match(await thief.post('/api/me/app_password/add', { name: 'more' }), { code: 401 })
+  }
+})
+
+void t.test('a session of the console is confirmed by the password, and continues', async (t) => {
+  const admin = await serve(t)
+  await admin.as('ann', [])
+  const cookie = await openSession(admin.url, 'ann', 'password')
+  const ann = new Served(admin.url, admin.gateway)
+  const post = (path: string, body: object) => ann.post(path, body, { cookie })
+  const confirm = (password: string, code = '') =>
+    post('/api/auth/session/confirm', { password, ...(code !== '' && { otp_code: code }) })
+  const add = (name: string) => post('/api/me/app_password/add', { name })
+  moveClock(10 * minutes)
+  t.strictSame(await add('one'), refusal)
+  t.match(await confirm('wrong'), { code: 400, message: 'Invalid username or password' })
+  t.strictSame(await add('one'), refusal)
+  t.strictSame(await confirm('password'), done)
+  t.match(await add('one'), { code: 200 })
+
+  const secret = newOtpSecret()
+  const { users, consoleSessions } = admin.gateway.accounts
+  const { id } = users.byName('ann')!
+  await users.update(id, { otpSecret: secret })
+  moveClock(20 * minutes)
+  t.match(await confirm('password'), { code: 402, message: 'Invalid 2FA code' })
+  t.strictSame(await add('two'), refusal)
+  t.strictSame(await confirm('password', generateSync({ secret, epoch: Date.now() / 1000 })), done)
+  t.match(await add('two'), { code: 200 })
+  t.equal(consoleSessions.list(id).length, 1, 'it is the same session')
+
+  const other = { origin: 'http://elsewhere.example' }
+  t.match(await ann.post('/api/auth/session/confirm', { password: 'password' }, { cookie, ...other }), { code: 401 })
+})
+
+void t.test('a token is not confirmed: a new sign-in gives another one', async (t) => {
+  const admin = await serve(t)
+  t.match(await admin.post('/api/auth/session/confirm', { password: adminPassword }), {
+    code: 400,
+    message: 'only a session of the console can be confirmed: sign in again',
+  })
+})
+
+void t.test('wrong passwords of confirmations lock the address out', async (t) => {
+  const admin = await serve(t)
+  await admin.as('ann', [])
+  const cookie = await openSession(admin.url, 'ann', 'password')
+  const confirm = (password: string) =>
+    admin.post('/api/auth/session/confirm', { password }, { cookie, authorization: '' })
+  for (let guess = 0; guess < 5; guess++) t.match(await confirm(`wrong ${guess}`), { code: 400 })
+  t.match(await confirm('password'), { code: 429 })
+  t.match(await admin.post('/api/auth/login', { username: 'ann', password: 'password' }), { code: 429 })
+})
+
+void t.test('the permanent token is neither shown nor changed after ten minutes; other settings are', async (t) => {
+  const admin = await serve(t)
+  const token = admin.gateway.settings.get('token')
+  type Row = { readonly key: string; readonly value: string }
+  const listed = async () =>
+    ((await admin.get('/api/admin/setting/list')).data as Row[]).find(({ key }) => key === 'token')?.value
+  t.equal(await listed(), token)
+  t.match(await admin.get('/api/admin/setting/get?key=token'), { code: 200, data: { value: token } })
+  moveClock(10 * minutes)
+  t.equal(await listed(), '')
+  t.strictSame(await admin.get('/api/admin/setting/get?key=token'), refusal)
+  t.strictSame(await admin.get('/api/admin/setting/get?keys=site_title,token'), refusal)
+  t.match(await admin.get('/api/admin/setting/get?key=site_title&keys=token'), { code: 200 })
+  t.strictSame(await admin.post('/api/admin/setting/save', [{ key: 'token', value: '' }]), refusal)
+  t.strictSame(await admin.post('/api/admin/setting/reset_token'), refusal)
+  t.equal(admin.gateway.settings.get('token'), token)
+  t.match(await admin.post('/api/admin/setting/save', [{ key: 'site_title', value: 'Ours' }]), { code: 200 })
+})
+
+void t.test('a secret of two-step verification is replaced with a code of the old one', async (t) => {
+  const admin = await serve(t)
+  const ann = await admin.as('ann', [])
+  const { accounts } = admin.gateway
+  const { users } = accounts
+  const { id } = users.byName('ann')!
+  const [first, second, third] = [newOtpSecret(), newOtpSecret(), newOtpSecret()]
+  const codeOf = (secret: string) => generateSync({ secret, epoch: Date.now() / 1000 })
+  const verify = (secret: string, fields: object = {}) =>
+    ann.post('/api/auth/2fa/verify', { secret, code: codeOf(secret), ...fields })
+  const wrong = { code: 400, message: 'Invalid 2FA code', data: null }
+  t.strictSame(await verify(first), done, 'the first one needs nothing else')
+  moveClock(minutes)
+  t.strictSame(await verify(second), wrong)
+  t.strictSame(await verify(second, { current_code: codeOf(second) }), wrong)
+  t.strictSame(await verify(second, { code: '000000x', current_code: codeOf(first) }), wrong)
+  t.equal(users.get(id)?.otpSecret, first)
+  t.strictSame(await verify(second, { current_code: codeOf(first) }), done, 'a wrong new code has not used it up')
+  t.equal(users.get(id)?.otpSecret, second)
+
+  moveClock(2 * minutes)
+  const proof = { password: { plain: 'password' }, address: '127.0.0.1' }
+  const [code = ''] = await accounts.renewRecoveryCodes(id, proof)
+  t.strictSame(await verify(third, { current_code: code }), done, 'a recovery code serves as well')
+  moveClock(3 * minutes)
+  t.strictSame(await verify(first, { current_code: code }), wrong)
+})
+
+void t.test('admins turn off the two-step verification of others, and with a code their own', async (t) => {
+  const admin = await serve(t)
+  await admin.as('ann', [])
+  const { users } = admin.gateway.accounts
+  const [ann, own] = [users.byName('ann')!.id, users.byName('admin')!.id]
+  const secret = newOtpSecret()
+  const cancel = (id: number, code = '', who = admin) =>
+    who.post(`/api/admin/user/cancel_2fa?id=${id}${code === '' ? '' : `&otp_code=${code}`}`)
+  const isOn = (id: number) => users.get(id)?.otpSecret !== ''
+  for (const id of [ann, own]) await users.update(id, { otpSecret: secret })
+  t.strictSame(await cancel(ann), done)
+  t.notOk(isOn(ann))
+  t.match(await cancel(own), { code: 400, message: 'Invalid 2FA code' })
+  t.match(await cancel(own, '000000x'), { code: 400, message: 'Invalid 2FA code' })
+  t.ok(isOn(own))
+  t.strictSame(await cancel(own, generateSync({ secret })), done)
+  t.notOk(isOn(own))
+  t.strictSame(await cancel(own), done, 'it is off already')
+
+  await users.update(own, { otpSecret: secret })
+  const permanent = new Served(admin.url, admin.gateway, admin.gateway.settings.get('token'))
+  t.strictSame(await cancel(own, '', permanent), done)
+  t.notOk(isOn(own))
+})
