@@ -14,6 +14,7 @@ import { basePath, isOfTree } from './components/places.ts'
 import { mayLeave } from './viewers/unsaved.ts'
 import { forgetUser, isAdmin, isGuest, lastUser, useMe, type Me } from './session/me.ts'
 import { SessionEnded } from './components/session-ended.ts'
+import { ConfirmSignIn } from './session/confirm-sign-in.tsx'
 import { SignInPage } from './session/sign-in-page.tsx'
 import { texts } from './texts.ts'
 
@@ -56,6 +57,7 @@ function Session() {
     <SessionEnded.Provider value={hasEnded}>
       {isSigningIn && <SignInPage onGuest={me ? browseAsGuest : undefined} />}
       {shown && <Pages key={shown.username} me={shown} />}
+      {shown && <ConfirmSignIn me={shown} />}
     </SessionEnded.Provider>
   )
 }

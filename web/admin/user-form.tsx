@@ -1,11 +1,14 @@
 /** The form of an account. */
 import { useState } from 'preact/hooks'
-import { post, type Data } from '../api/client.ts'
+import { ApiError, post, type Data } from '../api/client.ts'
+import { askWhoIsSignedIn } from '../api/queries.ts'
 import { FolderField } from '../files/folder-field.tsx'
 import { Check } from '../components/check.tsx'
 import { Dialog } from '../components/dialog.tsx'
-import { reporting } from '../components/notices.tsx'
+import { report, reporting } from '../components/notices.tsx'
 import { changed } from '../components/rows.ts'
+import { CodeField } from '../session/code-field.tsx'
+import { lastUser } from '../session/me.ts'
 import { permissionBits } from '../session/permissions.ts'
 import { texts } from '../texts.ts'
 
@@ -30,6 +33,7 @@ export function UserForm({ user, onClose }: UserFormProps) {
   const [disabled, setDisabled] = useState(user?.disabled ?? false)
   const [permission, setPermission] = useState(user?.permission ?? usualPermissions)
   const [hasTwoStep, setHasTwoStep] = useState(user?.otp ?? false)
+  const [endingOwn, setEndingOwn] = useState(false)
   const { users } = texts.admin
   async function save(): Promise<void> {
     const fields = { username: name, password, base_path: base, disabled, permission, role: user?.role ?? general }
@@ -37,47 +41,81 @@ export function UserForm({ user, onClose }: UserFormProps) {
     else await post('/api/admin/user/create', { ...fields, role: general })
     await changed('users')
   }
-  async function endTwoStep({ id, username }: User): Promise<void> {
-    const work = post('/api/admin/user/cancel_2fa', undefined, { query: { id } })
-    if (!(await reporting(work, users.twoStepEnded(username)))) return
+  async function endTwoStep({ id, username }: User, code = ''): Promise<void> {
+    await post('/api/admin/user/cancel_2fa', undefined, { query: { id, otp_code: code } })
+    report(users.twoStepEnded(username))
     setHasTwoStep(false)
     await changed('users')
   }
+  const chooseEndTwoStep = (ended: User) =>
+    ended.username === lastUser.value?.username ? setEndingOwn(true) : void reporting(endTwoStep(ended))
   return (
-    <Dialog
-      title={user ? users.editTitle(user.username) : users.add}
-      action={texts.save}
-      otherActions={user && hasTwoStep ? [{ name: users.endTwoStep, onChoose: () => void endTwoStep(user) }] : []}
-      onClose={onClose}
-      onConfirm={save}
-    >
-      <label>
-        {users.name}
-        <input required autocomplete="off" value={name} onInput={(event) => setName(event.currentTarget.value)} />
-      </label>
-      <label>
-        {user ? users.newPassword : users.password}
-        <input
-          type="password"
-          autocomplete="new-password"
-          required={user === undefined}
-          value={password}
-          onInput={(event) => setPassword(event.currentTarget.value)}
-        />
-      </label>
-      <FolderField label={users.base} path={base} onPath={setBase} />
-      <Check text={users.isDisabled} checked={disabled} onChecked={setDisabled} />
-      <fieldset>
-        <legend>{users.permissions}</legend>
-        {Object.entries(permissionBits).map(([key, bit]) => (
-          <Check
-            key={key}
-            text={users.permissionTexts[key as keyof typeof permissionBits]}
-            checked={(permission & bit) !== 0}
-            onChecked={() => setPermission((before) => before ^ bit)}
+    <>
+      <Dialog
+        title={user ? users.editTitle(user.username) : users.add}
+        action={texts.save}
+        otherActions={user && hasTwoStep ? [{ name: users.endTwoStep, onChoose: () => chooseEndTwoStep(user) }] : []}
+        onClose={onClose}
+        onConfirm={save}
+      >
+        <label>
+          {users.name}
+          <input required autocomplete="off" value={name} onInput={(event) => setName(event.currentTarget.value)} />
+        </label>
+        <label>
+          {user ? users.newPassword : users.password}
+          <input
+            type="password"
+            autocomplete="new-password"
+            required={user === undefined}
+            value={password}
+            onInput={(event) => setPassword(event.currentTarget.value)}
           />
-        ))}
-      </fieldset>
+        </label>
+        <FolderField label={users.base} path={base} onPath={setBase} />
+        <Check text={users.isDisabled} checked={disabled} onChecked={setDisabled} />
+        <fieldset>
+          <legend>{users.permissions}</legend>
+          {Object.entries(permissionBits).map(([key, bit]) => (
+            <Check
+              key={key}
+              text={users.permissionTexts[key as keyof typeof permissionBits]}
+              checked={(permission & bit) !== 0}
+              onChecked={() => setPermission((before) => before ^ bit)}
+            />
+          ))}
+        </fieldset>
+      </Dialog>
+      {user && endingOwn && (
+        <EndOwnTwoStep onClose={() => setEndingOwn(false)} onConfirm={(code) => endTwoStep(user, code)} />
+      )}
+    </>
+  )
+}
+
+interface EndOwnTwoStepProps {
+  readonly onClose: () => void
+  readonly onConfirm: (code: string) => Promise<void>
+}
+
+/** Asks for a code, without which nobody turns off the own two-step verification. */
+function EndOwnTwoStep({ onClose, onConfirm }: EndOwnTwoStepProps) {
+  const [code, setCode] = useState('')
+  const { endTwoStep } = texts.admin.users
+  async function confirm(): Promise<void> {
+    try {
+      await onConfirm(code)
+    } catch (error) {
+      setCode('')
+      throw error instanceof ApiError && error.error === 'code_required'
+        ? new Error(texts.session.codeWrong, { cause: error })
+        : error
+    }
+    await askWhoIsSignedIn()
+  }
+  return (
+    <Dialog title={endTwoStep} action={endTwoStep} onClose={onClose} onConfirm={confirm}>
+      <CodeField value={code} onValue={setCode} />
     </Dialog>
   )
 }

@@ -1,4 +1,5 @@
 /** Calls of the HTTP API. The types of requests and responses come from its OpenAPI document. */
+import { isConfirmed } from './recent-sign-in.ts'
 import type { components, operations, paths } from './schema.d.ts'
 
 /** The name of a failure. Its `message` is a text for the user, which nothing depends on. */
@@ -81,7 +82,7 @@ export async function postFiles<Path extends EndpointPath>(
 ): Promise<Data<Path>> {
   const form = new FormData()
   for (const file of files) form.append('file', file)
-  return dataOf<Path>(await send(apiUrl(path, {}, query ?? {}), { method: 'POST', body: form }))
+  return confirming<Path>(() => send(apiUrl(path, {}, query ?? {}), { method: 'POST', body: form }))
 }
 
 async function request<Path extends EndpointPath>(
@@ -90,16 +91,28 @@ async function request<Path extends EndpointPath>(
   { query, params, password = '', signal }: CallOptions<Path>,
   body?: unknown,
 ): Promise<Data<Path>> {
-  const response = await send(apiUrl(path, params, query), {
-    method,
-    signal: signal ?? null,
-    headers: {
-      ...(body !== undefined && { 'Content-Type': 'application/json' }),
-      ...(password !== '' && { Password: headerText(password) }),
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  })
-  return dataOf<Path>(response)
+  return confirming<Path>(() =>
+    send(apiUrl(path, params, query), {
+      method,
+      signal: signal ?? null,
+      headers: {
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        ...(password !== '' && { Password: headerText(password) }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    }),
+  )
+}
+
+/** The `data` of the response. If the user has signed in too long ago, asks for the password and sends it again. */
+async function confirming<Path extends EndpointPath>(sent: () => Promise<Response>): Promise<Data<Path>> {
+  try {
+    return await dataOf<Path>(await sent())
+  } catch (error) {
+    const isTooOld = error instanceof ApiError && error.error === 'recent_sign_in_required'
+    if (!isTooOld || !(await isConfirmed())) throw error
+    return dataOf<Path>(await sent())
+  }
 }
 
 /** The text for a header: its UTF-8 bytes as characters, which is all that a header can hold. */

@@ -96,7 +96,8 @@ export function Dialog(props: DialogProps) {
             <button
               type="submit"
               class={props.dangerous === true ? 'primary danger' : 'primary'}
-              disabled={busy || props.disabled === true}
+              disabled={props.disabled === true}
+              aria-disabled={busy}
             >
               {action}
             </button>

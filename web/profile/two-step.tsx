@@ -1,10 +1,11 @@
 /** Two-step verification: a secret as a picture, and the code that proves that an app has it. */
 import { useState } from 'preact/hooks'
-import { post, type Data } from '../api/client.ts'
+import { ApiError, post, type Data } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
 import { Copyable } from '../components/copyable.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { report, reporting } from '../components/notices.tsx'
+import { CodeField } from '../session/code-field.tsx'
 import type { Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
 import { RecoveryCodes } from './recovery-codes.tsx'
@@ -12,9 +13,15 @@ import { RecoveryCodes } from './recovery-codes.tsx'
 export function TwoStep({ me }: { readonly me: Me }) {
   const [generated, setGenerated] = useState<Data<'/api/auth/2fa/generate'>>()
   const [code, setCode] = useState('')
+  const [currentCode, setCurrentCode] = useState('')
   const [renewing, setRenewing] = useState(false)
   async function verify(secret: string): Promise<void> {
-    await post('/api/auth/2fa/verify', { code, secret })
+    try {
+      await post('/api/auth/2fa/verify', { code, secret, current_code: currentCode })
+    } catch (error) {
+      const isOneWrong = me.otp && error instanceof ApiError && error.error === 'code_required'
+      throw isOneWrong ? new Error(texts.profile.codesWrong, { cause: error }) : error
+    }
     report(texts.profile.twoStepDone)
     await askWhoIsSignedIn()
     setRenewing(true)
@@ -34,6 +41,7 @@ export function TwoStep({ me }: { readonly me: Me }) {
           onClose={() => {
             setGenerated(undefined)
             setCode('')
+            setCurrentCode('')
           }}
           onConfirm={() => verify(generated.secret)}
         >
@@ -41,8 +49,9 @@ export function TwoStep({ me }: { readonly me: Me }) {
           <img class="qr" src={generated.qr} alt={texts.profile.qrCode} width={240} height={240} />
           <p>{texts.profile.secret}</p>
           <Copyable text={generated.secret} />
+          {me.otp && <CodeField label={texts.profile.currentCode} value={currentCode} onValue={setCurrentCode} />}
           <label>
-            {texts.profile.code}
+            {me.otp ? texts.profile.newCode : texts.profile.code}
             <input
               inputMode="numeric"
               autocomplete="one-time-code"

@@ -5,6 +5,7 @@ import { ApiError, get } from '../api/client.ts'
 import { messageOf } from '../components/error-text.ts'
 import { textOf } from '../components/form-values.ts'
 import { texts } from '../texts.ts'
+import { CodeField } from './code-field.tsx'
 import { LockedNotice } from './locked-notice.tsx'
 import { signIn } from './me.ts'
 
@@ -73,7 +74,7 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
           {texts.session.password}
           <input name="password" type="password" autocomplete="current-password" />
         </label>
-        {needsCode && <CodeField value={code} onValue={setCode} />}
+        {needsCode && <CodeField value={code} onValue={setCode} focused />}
         <label class="check">
           <input name="remember" type="checkbox" />
           {texts.session.remember}
@@ -94,30 +95,6 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
         )}
       </form>
     </main>
-  )
-}
-
-function CodeField({ value, onValue }: { readonly value: string; readonly onValue: (value: string) => void }) {
-  const [input, setInput] = useState<HTMLInputElement | null>(null)
-  useEffect(() => input?.focus(), [input])
-  return (
-    <div class="field">
-      <label>
-        {texts.session.code}
-        <input
-          ref={setInput}
-          autocapitalize="none"
-          autocomplete="one-time-code"
-          aria-describedby="code-hint"
-          required
-          value={value}
-          onInput={(event) => onValue(event.currentTarget.value)}
-        />
-      </label>
-      <p id="code-hint" class="muted">
-        {texts.session.codeHint}
-      </p>
-    </div>
   )
 }
 

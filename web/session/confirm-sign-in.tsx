@@ -1,0 +1,61 @@
+/** Asks for the password again, for a request that needs a recent sign-in. */
+import { useRef, useState } from 'preact/hooks'
+import { ApiError, post } from '../api/client.ts'
+import { question } from '../api/recent-sign-in.ts'
+import { Dialog } from '../components/dialog.tsx'
+import { texts } from '../texts.ts'
+import { CodeField } from './code-field.tsx'
+import type { Me } from './me.ts'
+
+/** The dialog, while a request waits for it. */
+export function ConfirmSignIn({ me }: { readonly me: Me }) {
+  const onAnswer = question.value
+  return onAnswer ? <Confirmation me={me} onAnswer={onAnswer} /> : null
+}
+
+interface ConfirmationProps {
+  readonly me: Me
+  readonly onAnswer: (isConfirmed: boolean) => void
+}
+
+function Confirmation({ me, onAnswer }: ConfirmationProps) {
+  const [password, setPassword] = useState('')
+  const [code, setCode] = useState('')
+  const [needsCode, setNeedsCode] = useState(me.otp)
+  const isConfirmed = useRef(false)
+  const { session } = texts
+  async function confirm(): Promise<void> {
+    try {
+      await post('/api/auth/session/confirm', { password, otp_code: code })
+      isConfirmed.current = true
+    } catch (error) {
+      const reason = error instanceof ApiError ? error.error : undefined
+      if (reason === 'wrong_credentials') throw new Error(session.wrongPassword, { cause: error })
+      if (reason !== 'code_required') throw error
+      setNeedsCode(true)
+      setCode('')
+      throw new Error(code === '' ? session.codeNeeded : session.codeWrong, { cause: error })
+    }
+  }
+  return (
+    <Dialog
+      title={session.confirm}
+      action={session.confirmed}
+      onClose={() => onAnswer(isConfirmed.current)}
+      onConfirm={confirm}
+    >
+      <p>{session.confirmHint}</p>
+      <label>
+        {session.password}
+        <input
+          type="password"
+          autocomplete="current-password"
+          required
+          value={password}
+          onInput={(event) => setPassword(event.currentTarget.value)}
+        />
+      </label>
+      {needsCode && <CodeField value={code} onValue={setCode} focused={!me.otp} />}
+    </Dialog>
+  )
+}
