@@ -190,13 +190,6 @@ interface OwnResponse {
  */
 type EndpointResponse = OwnResponse | { readonly code: number; readonly status?: number }
 
-/** The response on which clients prompt for a folder password. */
-export const accessDenied: OwnResponse = {
-  code: errorResponses.hidden.code,
-  text: accessDeniedMessage,
-  error: nameOf({ code: 'hidden', detail: undefined }),
-}
-
 /** The responses of an endpoint where they differ from the table. A detail takes precedence over a code. */
 type EndpointResponses = Readonly<Partial<Record<ErrorCode | ErrorDetail, EndpointResponse>>>
 

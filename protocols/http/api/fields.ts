@@ -9,6 +9,7 @@ import { ownTurn } from '../../../src/base/pauses.js'
 import { decodeUtf8, hasUtf8Escapes, isDecoded } from '../../../src/base/utf8.js'
 import { bodySource, withTimeout } from '../../lib/request-body.js'
 import { ApiError, badRequest, refused } from './errors.js'
+import { bodyTooLarge, emptyBody, malformedForm } from './refusals.js'
 
 /** Characters from which a body is parsed in a turn of its own: many such bodies may arrive in one. */
 const largeText = 64 * 1024
@@ -100,7 +101,9 @@ async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, 
     return text
   } catch (error) {
     if (error instanceof ApiError) throw error
-    throw (error as { status?: unknown }).status === 413 ? tooLarge(limit) : badRequest('the body is malformed')
+    throw (error as { status?: unknown }).status === 413
+      ? refused(bodyTooLarge(limit))
+      : badRequest('the body is malformed')
   } finally {
     // The rest of the request can be drained.
     body.destroy()
@@ -111,16 +114,12 @@ function tooSlow(): ApiError {
   return refused({ code: 408, text: 'the body did not arrive in time', error: 'timeout' })
 }
 
-function tooLarge(limit: number): ApiError {
-  return refused({ code: 400, text: `the body is larger than ${limit} bytes`, error: 'too_large' })
-}
-
 function parseText(text: string, context: Pick<Koa.Context, 'is' | 'querystring'>, list: string | undefined): Fields {
   const isJson = /^[ \t\r\n]*[[{]/.test(text)
   if (!isJson && context.is('json') !== 'json') {
     return { ...queryOf(context), ...fieldsFromPairs(parsePairs(text, 'form')) }
   }
-  if (text.trim() === '') throw badRequest('EOF')
+  if (text.trim() === '') throw refused(emptyBody)
   const value = parseJson(firstValue(text))
   if (value === undefined) throw badRequest('the body is not valid JSON')
   if (value === null) return {}
@@ -222,7 +221,7 @@ async function multipartFields(request: IncomingMessage, limit: number): Promise
       async function* (chunks: AsyncIterable<Buffer>) {
         for await (const chunk of chunks) {
           size += chunk.length
-          if (size > limit) throw tooLarge(limit)
+          if (size > limit) throw refused(bodyTooLarge(limit))
           yield chunk
         }
       },
@@ -232,7 +231,7 @@ async function multipartFields(request: IncomingMessage, limit: number): Promise
   } catch (error) {
     if (error instanceof ApiError) throw error
     if (toGatewayError(error).code === 'aborted') throw error
-    throw badRequest('the form is malformed')
+    throw refused(malformedForm)
   }
   // Busboy replaces bytes that are not UTF-8.
   if (!pairs.flat().every(isDecoded)) throw notUtf8('form')

@@ -1,6 +1,21 @@
 /** Error responses that several endpoints share, and the complete list for an endpoint. */
+import { GatewayError, type ErrorCode, type GatewayErrorOptions } from '../../../src/base/errors.js'
 import type { Audience, EndpointDescription, Refusal } from './endpoint.js'
-import type { ErrorName } from './errors.js'
+import { toErrorResponse, type ErrorName } from './errors.js'
+
+/**
+ * The response to an error of the core: the code, text and name that `errors.ts` has for it. In the text, `…` stands
+ * for what the error is about. A text that is the reason of the error is that of `facts`, by default the reason of the
+ * code or detail.
+ */
+export function refusalOf(
+  code: ErrorCode,
+  facts: Pick<GatewayErrorOptions, 'detail' | 'reason'> = {},
+  when?: string,
+): Refusal {
+  const response = toErrorResponse(new GatewayError(code, { subject: '…', path: '…', ...facts }))
+  return { code: response.code, text: response.message, error: response.error, ...(when !== undefined && { when }) }
+}
 
 /** The error for the guest if access is `user`. */
 export const guestRefusal: Refusal = {
@@ -18,36 +33,27 @@ export const recentSignInRefusal: Refusal = {
   when: 'the user has signed in longer ago, and does not use the permanent token',
 }
 
+/** Clients treat 401 as an expired session, and this one has not expired. */
+export const accountChanged: Refusal = {
+  code: 400,
+  text: 'the account has just changed, sign in again',
+  error: 'unauthenticated',
+}
+
 export const endpointMissing: Refusal = { code: 404, text: 'no such endpoint', error: 'endpoint_missing' }
 
 const authenticationRefusals: readonly Refusal[] = [
-  {
-    code: 401,
-    text: 'Guest user is disabled, login please',
-    error: 'guest_disabled',
-    when: 'there is no token, and the guest account is disabled',
-  },
-  {
-    code: 401,
-    text: 'token is invalidated',
-    error: 'token_revoked',
-    when: 'the token, or the session of the cookie, was ended or never issued',
-  },
-  { code: 401, text: 'token is expired', error: 'token_expired' },
-  { code: 401, text: 'token not active yet', error: 'token_not_active' },
-  {
-    code: 401,
-    text: 'Password has been changed, login please',
-    error: 'password_changed',
-    when: 'the token is older than the password',
-  },
-  { code: 401, text: 'Current user is disabled, replace please', error: 'account_disabled' },
-  {
-    code: 401,
-    text: 'failed find user: record not found',
-    error: 'account_missing',
-    when: 'the user of the token was deleted or renamed',
-  },
+  refusalOf('unauthenticated', { detail: 'guest_disabled' }, 'there is no token, and the guest account is disabled'),
+  refusalOf(
+    'unauthenticated',
+    { detail: 'token_revoked' },
+    'the token, or the session of the cookie, was ended or never issued',
+  ),
+  refusalOf('unauthenticated', { detail: 'token_expired' }),
+  refusalOf('unauthenticated', { detail: 'token_not_active' }),
+  refusalOf('unauthenticated', { detail: 'password_changed' }, 'the token is older than the password'),
+  refusalOf('unauthenticated', { detail: 'account_disabled' }),
+  refusalOf('unauthenticated', { detail: 'account_missing' }, 'the user of the token was deleted or renamed'),
 ]
 
 const invalidFields: Refusal = {
@@ -57,25 +63,34 @@ const invalidFields: Refusal = {
   when: 'a field is invalid; the message starts with its name',
 }
 
+export const emptyBody: Refusal = {
+  code: 400,
+  text: 'EOF',
+  error: 'invalid',
+  when: 'the Content-Type is JSON and the body is empty',
+}
+
+/** `limit`: in bytes. */
+export function bodyTooLarge(limit: number | '…'): Refusal {
+  return { code: 400, text: `the body is larger than ${limit} bytes`, error: 'too_large' }
+}
+
+export const malformedForm: Refusal = { code: 400, text: 'the form is malformed', error: 'invalid' }
+
 const bodyRefusals: readonly Refusal[] = [
-  { code: 400, text: 'EOF', error: 'invalid', when: 'the Content-Type is JSON and the body is empty' },
+  emptyBody,
   {
     code: 400,
     text: 'the body …',
     error: 'invalid',
     when: 'the body is not a JSON object, malformed or compressed',
   },
-  { code: 400, text: 'the body is larger than … bytes', error: 'too_large' },
-  { code: 400, text: 'the form is malformed', error: 'invalid' },
+  bodyTooLarge('…'),
+  malformedForm,
 ]
 
 const unexpectedRefusals: readonly Refusal[] = [
-  {
-    code: 500,
-    text: 'internal error',
-    error: 'internal',
-    when: 'an unexpected error occurred; the log of the server has details',
-  },
+  refusalOf('internal', {}, 'an unexpected error occurred; the log of the server has details'),
 ]
 
 export const lockedPasswords: Refusal = {
@@ -85,15 +100,25 @@ export const lockedPasswords: Refusal = {
   when: 'the request has a password, and the network has sent five different wrong ones within five minutes',
 }
 
+/** For an error whose message is a reason that differs. */
+const anyReason = { reason: '…' }
+
 /** Errors of a storage. Their messages are the reasons. */
 export const storageRefusals: readonly Refusal[] = [
-  { code: 500, text: '…', error: 'unavailable', when: 'the storage does not answer, or answers with an error' },
-  { code: 500, text: 'Loading storage, please wait', error: 'storage_starting' },
-  { code: 500, text: 'storage status: …', error: 'storage_failed', when: 'the storage did not start' },
-  { code: 500, text: '…', error: 'storage_refused', when: 'the backend refuses the request or its credentials' },
-  { code: 500, text: '…', error: 'wrong_key', when: 'the content cannot be decrypted' },
-  { code: 500, text: '…', error: 'source_changed', when: 'the file changed while it was read' },
-  { code: 500, text: '…', error: 'aborted', when: 'the storage or the server was stopped' },
+  refusalOf('unavailable', anyReason, 'the storage does not answer, or answers with an error'),
+  refusalOf('unavailable', { detail: 'storage_starting' }),
+  refusalOf('unavailable', { detail: 'storage_failed', ...anyReason }, 'the storage did not start'),
+  {
+    ...refusalOf(
+      'denied',
+      { detail: 'storage_refused', ...anyReason },
+      'the backend refuses the request or its credentials',
+    ),
+    code: 500,
+  },
+  refusalOf('unavailable', { detail: 'wrong_key', ...anyReason }, 'the content cannot be decrypted'),
+  refusalOf('unavailable', { detail: 'source_changed', ...anyReason }, 'the file changed while it was read'),
+  refusalOf('aborted', anyReason, 'the storage or the server was stopped'),
 ]
 
 /** Errors of a text that is no path. */
@@ -102,35 +127,30 @@ export const malformedPath: readonly Refusal[] = [
   { code: 400, text: 'the path is too long', error: 'invalid' },
 ]
 
+/** A path that leaves the folder of the user. */
+export const relativePath = refusalOf('invalid', { detail: 'relative_path' })
+
+/** The response on which clients prompt for a folder password. */
+export const accessDenied = refusalOf(
+  'password_required',
+  {},
+  'the password of the folder is missing or wrong, or a folder rule hides it',
+)
+
 /** Errors of requests with a path of the tree. */
 export const pathRefusals: readonly Refusal[] = [
   ...malformedPath,
-  {
-    code: 403,
-    text: 'using relative path is not allowed',
-    error: 'relative_path',
-    when: 'a path or a name contains `..`, or a name has more than one segment',
-  },
-  {
-    code: 403,
-    text: 'password is incorrect or you have no permission',
-    error: 'password_required',
-    when: 'the password of the folder is missing or wrong, or a folder rule hides it',
-  },
+  { ...relativePath, when: 'a path or a name contains `..`, or a name has more than one segment' },
+  accessDenied,
   lockedPasswords,
-  { code: 500, text: '…object not found', error: 'not_found', when: 'no file or folder has this path' },
-  { code: 500, text: 'failed get storage: …', error: 'no_storage', when: 'no storage is mounted at the path' },
-  { code: 500, text: 'failed get storage: …', error: 'nothing_mounted', when: 'no storage is mounted at all' },
-  {
-    code: 500,
-    text: '…not a folder',
-    error: 'not_folder',
-    when: 'a folder is required and the path is that of a file',
-  },
-  { code: 500, text: 'not a file', error: 'is_folder', when: 'a file is required and the path is that of a folder' },
-  { code: 500, text: 'not support', error: 'unsupported', when: 'the storage does not support the operation' },
+  refusalOf('not_found', {}, 'no file or folder has this path'),
+  refusalOf('not_found', { detail: 'no_storage' }, 'no storage is mounted at the path'),
+  refusalOf('not_found', { detail: 'nothing_mounted' }, 'no storage is mounted at all'),
+  refusalOf('not_folder', {}, 'a folder is required and the path is that of a file'),
+  refusalOf('is_folder', {}, 'a file is required and the path is that of a folder'),
+  refusalOf('unsupported', {}, 'the storage does not support the operation'),
   ...storageRefusals,
-  { code: 504, text: '…', error: 'timeout', when: 'the storage timed out' },
+  refusalOf('timeout', anyReason, 'the storage timed out'),
 ]
 
 /** Errors of requests that change the tree, in addition to `pathRefusals`. */
@@ -142,33 +162,18 @@ export const changeRefusals: readonly Refusal[] = [
     when: 'a new name contains control characters or is not valid Unicode',
   },
   { code: 400, text: 'the name is too long', error: 'invalid' },
-  {
-    code: 403,
-    text: 'permission denied',
-    error: 'denied',
-    when: 'the user lacks the permission, or a folder rule forbids it',
-  },
+  refusalOf('denied', {}, 'the user lacks the permission, or a folder rule forbids it'),
   { code: 423, text: 'locked by …', error: 'locked', when: 'the path is covered by a WebDAV lock' },
-  { code: 500, text: 'move root folder is not allowed', error: 'mount_moved', when: 'a mount point would be moved' },
-  {
-    code: 500,
-    text: 'rename root folder is not allowed',
-    error: 'mount_renamed',
-    when: 'a mount point would be renamed',
-  },
-  {
-    code: 500,
-    text: 'delete root folder is not allowed',
-    error: 'mount_removed',
-    when: 'a mount point would be removed',
-  },
+  refusalOf('denied', { detail: 'mount_moved' }, 'a mount point would be moved'),
+  refusalOf('denied', { detail: 'mount_renamed' }, 'a mount point would be renamed'),
+  refusalOf('denied', { detail: 'mount_removed' }, 'a mount point would be removed'),
   {
     code: 503,
     text: 'somebody else is changing it, try again',
     error: 'busy',
     when: 'the request timed out waiting for another change of the same path',
   },
-  { code: 507, text: '…', error: 'no_space', when: 'the storage is full' },
+  refusalOf('no_space', anyReason, 'the storage is full'),
 ]
 
 /** Errors of requests that may add a task. */
@@ -181,22 +186,12 @@ export const taskRefusals: readonly Refusal[] = [
   },
 ]
 
-export const nameExists: Refusal = {
-  code: 403,
-  text: 'file […] exists',
-  error: 'name_taken',
-  when: 'the name exists already',
-}
+export const nameExists = refusalOf('exists', { detail: 'name_taken' }, 'the name exists already')
 
 /** A `dst_dir` that is not a folder. */
 export const targetRefusals: readonly Refusal[] = [
-  {
-    code: 500,
-    text: 'failed to get dst dir: failed to get obj: object not found',
-    error: 'target_missing',
-    when: '`dst_dir` does not exist',
-  },
-  { code: 500, text: 'failed to get dst dir: not a folder', error: 'target_not_folder', when: '`dst_dir` is a file' },
+  refusalOf('not_found', { detail: 'target_missing' }, '`dst_dir` does not exist'),
+  refusalOf('not_folder', { detail: 'target_not_folder' }, '`dst_dir` is a file'),
 ]
 
 /** A refusal for each of the names, where the messages are reasons. */

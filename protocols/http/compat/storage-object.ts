@@ -35,6 +35,10 @@ export const storageFields = z.object({
   disable_proxy_sign: flag,
 })
 
+export function wrongPolicy(offered: string): string {
+  return `webdav_policy must be one of ${offered}`
+}
+
 /**
  * The configuration of a storage. Absent fields have the default of the driver's template; fields that the template
  * does not offer are off. Throws code 500 if the driver does not offer the `webdav_policy`.
@@ -45,7 +49,7 @@ export function configurationOf(fields: z.output<typeof storageFields>, facts: D
   const policy = fields.webdav_policy || (policies?.default as StorageRow['webdavPolicy'])
   if (policies?.options?.includes(policy) !== true) {
     throw new GatewayError('invalid', {
-      reason: `webdav_policy must be one of ${policies?.options?.join(', ') ?? ''}`,
+      reason: wrongPolicy(policies?.options?.join(', ') ?? ''),
     })
   }
   return {

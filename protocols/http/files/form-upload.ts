@@ -6,10 +6,18 @@ import { Busboy } from '@fastify/busboy'
 import { GatewayError, toGatewayError } from '../../../src/base/errors.js'
 import { isDecoded } from '../../../src/base/utf8.js'
 import { bodySource } from '../../lib/request-body.js'
+import type { Refusal } from '../api/endpoint.js'
 import { refused } from '../api/errors.js'
+import { malformedForm } from '../api/refusals.js'
 
 /** Name of the part that holds the file. */
 const partName = 'file'
+export const noFilePart: Refusal = {
+  code: 500,
+  text: 'http: no such file',
+  error: 'invalid',
+  when: `the form has no part \`${partName}\``,
+}
 /** Buffer size of the streams, in bytes. */
 const bufferSize = 256 * 1024
 
@@ -56,7 +64,7 @@ export async function filePart(request: IncomingMessage, signal: AbortSignal): P
     })
     formEnd.then(
       () => {
-        if (content === undefined) reject(refused({ code: 500, text: 'http: no such file', error: 'invalid' }))
+        if (content === undefined) reject(refused(noFilePart))
       },
       (error: unknown) => {
         const failure = toGatewayError(error)
@@ -122,5 +130,5 @@ function newForm(request: IncomingMessage) {
 }
 
 function malformed(cause: unknown): GatewayError {
-  return new GatewayError('invalid', { reason: 'the form is malformed', cause })
+  return new GatewayError('invalid', { reason: malformedForm.text, cause })
 }

@@ -22,11 +22,19 @@ export interface UploadHeaders {
   readonly ifNoneMatch?: '*' | readonly string[] | undefined
 }
 
+export function notDigest(header: string, digits: number | '…'): string {
+  return `${header} is not a digest of ${digits} hexadecimal digits`
+}
+
+export function notInteger(header: string): string {
+  return `${header} is not an integer`
+}
+
 /** A hexadecimal digest. Empty counts as absent. */
 function digest(header: string, digits: number) {
   return z
     .string()
-    .regex(new RegExp(`^([0-9a-fA-F]{${digits}})?$`), `${header} is not a digest of ${digits} hexadecimal digits`)
+    .regex(new RegExp(`^([0-9a-fA-F]{${digits}})?$`), notDigest(header, digits))
     .optional()
     .meta({ wire: { type: 'string', pattern: `^[0-9a-fA-F]{${digits}}$` } })
 }
@@ -43,7 +51,7 @@ function booleanHeader(defaultValue: 'true' | 'false') {
 const schemas = {
   'x-file-size': z
     .string()
-    .regex(/^\d{0,15}$/, 'X-File-Size is not an integer')
+    .regex(/^\d{0,15}$/, notInteger('X-File-Size'))
     .optional()
     .meta({ wire: { type: 'integer', minimum: 0 } })
     .describe('The size in bytes of a body without Content-Length.'),
@@ -97,7 +105,7 @@ export const chunkedUploadHeaders = z
       .describe('The size of the file in bytes.'),
     'x-chunk-size': z
       .string()
-      .regex(/^\d{0,15}$/, 'X-Chunk-Size is not an integer')
+      .regex(/^\d{0,15}$/, notInteger('X-Chunk-Size'))
       .optional()
       .meta({ wire: { type: 'integer', minimum: 1 } })
       .describe('Asks for smaller chunks than those of the setting, in bytes.'),

@@ -2,9 +2,15 @@
 import { z } from 'zod'
 import type { DriverDescription } from '../../../src/contract/driver-type.js'
 import { driverTemplate, templateData } from '../compat/driver-template.js'
-import { endpoint } from '../api/endpoint.js'
+import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused } from '../api/errors.js'
 import { queryText } from '../api/fields.js'
+
+const unknownDriver = (name: string): Refusal => ({
+  code: 404,
+  text: `driver [${name}] not found`,
+  error: 'driver_unknown',
+})
 
 export const adminDriverEndpoints = [
   endpoint({
@@ -36,11 +42,10 @@ export const adminDriverEndpoints = [
     access: 'admin',
     query: z.object({ driver: queryText.meta({ example: 'Local' }).describe('The name of the driver.') }),
     data: templateData,
-    refusals: [{ code: 404, text: 'driver […] not found', error: 'driver_unknown' }],
+    refusals: [unknownDriver('…')],
     answer({ api, query }) {
       const type = api.gateway.driverTypes.find(({ name }) => name === query.driver)
-      if (type === undefined)
-        throw refused({ code: 404, text: `driver [${query.driver.slice(0, 100)}] not found`, error: 'driver_unknown' })
+      if (type === undefined) throw refused(unknownDriver(query.driver.slice(0, 100)))
       return driverTemplate(type)
     },
   }),

@@ -4,7 +4,7 @@ import { cleanPath } from '../../../src/base/path.js'
 import type { FolderRule } from '../../../src/tree/folder-rules.js'
 import { withRowErrors, requireRow } from '../compat/admin-rows.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
-import { malformedPath } from '../api/refusals.js'
+import { malformedPath, relativePath } from '../api/refusals.js'
 import { flag, integerValue, paging, requiredText, rowId, text } from '../api/fields.js'
 import { pageOf } from '../api/paging.js'
 import { pageData } from '../api/schemas.js'
@@ -81,7 +81,7 @@ const ruleRefusals: readonly Refusal[] = [
   { code: 400, text: '… is illegal: …', error: 'invalid', when: 'a line of `hide` is not a valid regular expression' },
   { code: 400, text: '… is illegal: …', error: 'costly_pattern', when: 'the patterns of `hide` exceed a limit' },
   ...malformedPath,
-  { code: 403, text: 'using relative path is not allowed', error: 'relative_path' },
+  relativePath,
   { code: 500, text: 'this folder has a rule already', error: 'exists' },
 ]
 

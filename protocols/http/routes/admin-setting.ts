@@ -4,6 +4,7 @@ import { withRowErrors } from '../compat/admin-rows.js'
 import { settingData, settingObjects } from '../compat/setting-object.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused } from '../api/errors.js'
+import { refusalOf } from '../api/refusals.js'
 import { integerValue, queryText } from '../api/fields.js'
 
 /** The requested groups. `groups` takes precedence over `group`. Undefined if both are missing. */
@@ -48,6 +49,7 @@ const unknownSetting: Refusal = {
   text: 'failed to get settingItem: record not found',
   error: 'record_missing',
 }
+const nothingToSave: Refusal = { code: 500, text: 'there is nothing to save', error: 'invalid' }
 const unknownKey: Refusal = {
   code: 400,
   text: 'record not found',
@@ -126,16 +128,11 @@ export const adminSettingEndpoints = [
         error: 'invalid',
         when: 'a value does not match the type or the options of its setting',
       },
-      { code: 500, text: 'there is nothing to save', error: 'invalid' },
-      {
-        code: 500,
-        text: 'failed to execute hook on …: …',
-        error: 'setting_refused',
-        when: 'the server cannot apply a value',
-      },
+      nothingToSave,
+      refusalOf('invalid', { detail: 'setting_refused', reason: '…' }, 'the server cannot apply a value'),
     ],
     async answer({ api, fields: { settings: rows } }) {
-      if (rows.length === 0) throw refused({ code: 500, text: 'there is nothing to save', error: 'invalid' })
+      if (rows.length === 0) throw refused(nothingToSave)
       await api.gateway.settings.set(new Map(rows.map(({ key, value }) => [key, value])))
     },
   }),
@@ -147,7 +144,7 @@ export const adminSettingEndpoints = [
     summary: 'Delete a deprecated setting',
     access: 'admin',
     query: z.object({ key: queryText.meta({ example: 'old_key' }) }),
-    refusals: [{ code: 500, text: 'setting […] is not deprecated', error: 'setting_in_use' }, unknownSetting],
+    refusals: [refusalOf('invalid', { detail: 'setting_in_use' }), unknownSetting],
     async answer({ api, query }) {
       await withRowErrors(unknownSetting, () => api.gateway.settings.delete(query.key))
     },

@@ -9,18 +9,31 @@ import { withResponses, worded } from '../api/errors.js'
 import { escapeMarkup } from '../api/escape.js'
 import { integerValue, paging, rowId } from '../api/fields.js'
 import { pageOf } from '../api/paging.js'
-import { storageRefusals, withNames } from '../api/refusals.js'
+import { refusalOf, relativePath, storageRefusals, withNames } from '../api/refusals.js'
 import { pageData } from '../api/schemas.js'
-import { configurationOf, driverFacts, storageData, storageFields, storageObject } from '../compat/storage-object.js'
+import {
+  configurationOf,
+  driverFacts,
+  storageData,
+  storageFields,
+  storageObject,
+  wrongPolicy,
+} from '../compat/storage-object.js'
 
 const unknown: Refusal = { code: 500, text: 'failed get storage: record not found', error: 'record_missing' }
 const unknownRow: Refusal = { code: 500, text: 'record not found', error: 'record_missing' }
-const startFailed: Refusal = {
+const startFailed = ({ reason }: Pick<StorageNotStarted, 'reason'>): Refusal => ({
   code: 500,
-  text: 'failed init storage: …',
+  text: `failed init storage: ${escapeMarkup(reason)}`,
   error: 'storage_failed',
   when: 'the storage is saved but did not start; the message is the reason',
-}
+})
+const anyStartFailed = startFailed({ reason: '…' })
+const createdOnly = (failure: string): Refusal => ({
+  code: 500,
+  text: `failed init storage but storage is already created: ${failure}`,
+  error: 'storage_created',
+})
 /** What a backend may answer to a check, beside `storageRefusals`. */
 const checkFailures = withNames(['not_found', 'denied', 'unsupported', 'throttled', 'busy', 'timeout'], {
   code: 500,
@@ -29,12 +42,12 @@ const checkFailures = withNames(['not_found', 'denied', 'unsupported', 'throttle
 })
 const storageId = z.object({ id: z.int() }).meta({ id: 'StorageId' })
 const configurationRefusals: readonly Refusal[] = [
-  { code: 403, text: 'using relative path is not allowed', error: 'relative_path', when: '`mount_path` contains `..`' },
+  { ...relativePath, when: '`mount_path` contains `..`' },
   { code: 500, text: 'a storage with this mount_path exists already', error: 'exists' },
-  { code: 500, text: 'failed get driver new: no driver named: …', error: 'driver_unknown' },
+  { ...refusalOf('invalid', { detail: 'driver_unknown' }), code: 500 },
   {
     code: 500,
-    text: 'webdav_policy must be one of …',
+    text: wrongPolicy('…'),
     error: 'invalid',
     when: 'the driver does not offer the given policy',
   },
@@ -106,9 +119,7 @@ export const adminStorageEndpoints = [
     refusals: [
       ...configurationRefusals,
       {
-        code: 500,
-        text: 'failed init storage but storage is already created: …',
-        error: 'storage_created',
+        ...createdOnly('…'),
         when: 'the storage is saved but did not start; `data.id` is its id for `/api/admin/storage/update`',
       },
     ],
@@ -122,8 +133,7 @@ export const adminStorageEndpoints = [
       } catch (error) {
         if (!(error instanceof StorageNotStarted)) throw error
         context.state.refusalData = { id: error.id }
-        const text = `failed init storage but storage is already created: ${startFailedMessage(error)}`
-        throw worded(error, { code: 500, text, error: 'storage_created' })
+        throw worded(error, createdOnly(startFailed(error).text))
       }
     },
   }),
@@ -138,8 +148,8 @@ export const adminStorageEndpoints = [
     refusals: [
       ...configurationRefusals,
       unknown,
-      startFailed,
-      { code: 500, text: 'driver cannot be changed', error: 'driver_changed' },
+      anyStartFailed,
+      { ...refusalOf('invalid', { detail: 'driver_changed' }), code: 500 },
     ],
     async answer({ api, fields }) {
       const { driverTypes, storages } = api.gateway
@@ -169,7 +179,7 @@ export const adminStorageEndpoints = [
     summary: 'Enable and start a storage',
     access: 'admin',
     query: rowId,
-    refusals: [unknown, startFailed, { code: 500, text: 'this storage have enabled', error: 'storage_enabled' }],
+    refusals: [unknown, anyStartFailed, { ...refusalOf('invalid', { detail: 'storage_enabled' }), code: 500 }],
     async answer({ api, query }) {
       await withStartErrors(() => api.gateway.storages.enable(query.id))
     },
@@ -182,7 +192,7 @@ export const adminStorageEndpoints = [
     summary: 'Disable and unmount a storage',
     access: 'admin',
     query: rowId,
-    refusals: [unknown, { code: 500, text: 'this storage have disabled', error: 'storage_disabled' }],
+    refusals: [unknown, { ...refusalOf('invalid', { detail: 'storage_disabled' }), code: 500 }],
     async answer({ api, query }) {
       await withConfigurationErrors(() => api.gateway.storages.disable(query.id))
     },
@@ -214,10 +224,6 @@ async function withStartErrors(work: () => Promise<unknown>): Promise<void> {
     await withConfigurationErrors(work)
   } catch (error) {
     if (!(error instanceof StorageNotStarted)) throw error
-    throw worded(error, { ...startFailed, text: startFailedMessage(error) })
+    throw worded(error, startFailed(error))
   }
-}
-
-function startFailedMessage(error: StorageNotStarted): string {
-  return `failed init storage: ${escapeMarkup(error.reason)}`
 }

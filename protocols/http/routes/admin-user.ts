@@ -6,6 +6,7 @@ import { withRowErrors, requireRow } from '../compat/admin-rows.js'
 import { tokenOf } from '../api/authenticate.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
+import { accountChanged, refusalOf, relativePath } from '../api/refusals.js'
 import {
   flag,
   flagValue,
@@ -47,10 +48,10 @@ const changedUser = z.object({
 
 const accountRefusals: readonly Refusal[] = [
   { code: 400, text: '…', error: 'invalid', when: 'a field is invalid; the message is the reason' },
-  { code: 400, text: 'admin or guest user can not be created', error: 'built_in_role' },
-  { code: 400, text: 'role can not be changed', error: 'role_changed' },
-  { code: 400, text: 'admin user can not be disabled', error: 'admin_disabled' },
-  { code: 403, text: 'using relative path is not allowed', error: 'relative_path', when: '`base_path` contains `..`' },
+  refusalOf('invalid', { detail: 'built_in_role' }),
+  refusalOf('invalid', { detail: 'role_changed' }),
+  refusalOf('invalid', { detail: 'admin_disabled' }),
+  { ...relativePath, when: '`base_path` contains `..`' },
   { code: 500, text: 'a user of this name exists already', error: 'exists' },
   tooManyPasswords,
 ]
@@ -122,7 +123,7 @@ export const adminUserEndpoints = [
     access: 'admin',
     recentSignIn: true,
     query: rowId,
-    refusals: [unknownUser, { code: 500, text: 'cannot delete admin or guest', error: 'built_in_deleted' }],
+    refusals: [unknownUser, refusalOf('invalid', { detail: 'built_in_deleted' })],
     async answer({ api, query }) {
       await withRowErrors(unknownUser, () => api.gateway.accounts.users.delete(query.id))
     },
@@ -143,7 +144,7 @@ export const adminUserEndpoints = [
     refusals: [
       unknownUser,
       { code: 400, text: 'Invalid 2FA code', error: 'code_required', when: 'the code is missing, wrong or used' },
-      { code: 400, text: 'the account has just changed, sign in again', error: 'unauthenticated' },
+      accountChanged,
       {
         code: 429,
         text: 'Too many …',

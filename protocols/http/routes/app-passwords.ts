@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { appPasswordData, appPasswordObject } from '../compat/account-objects.js'
 import { withRowErrors } from '../compat/admin-rows.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
-import { badRequest, withResponses } from '../api/errors.js'
+import { refused, withResponses } from '../api/errors.js'
 import { flag, paging, requiredText, rowId } from '../api/fields.js'
 import type { HttpApi } from '../api/http-api.js'
 import { pageOf } from '../api/paging.js'
@@ -24,11 +24,16 @@ function protocolsOf(api: HttpApi, selected: readonly string[] | null | undefine
   const all = api.gateway.protocols.flatMap(({ name, appPasswords }) => (appPasswords ? [name] : []))
   if (!selected) return all
   if (!selected.every((name) => all.includes(name))) {
-    throw badRequest(`protocols: must be some of ${all.join(', ')}`)
+    throw refused(wrongProtocols(all.join(', ')))
   }
   return all.filter((name) => selected.includes(name))
 }
 
+const wrongProtocols = (all: string): Refusal => ({
+  code: 400,
+  text: `protocols: must be some of ${all}`,
+  error: 'invalid',
+})
 const unknownPassword: Refusal = {
   code: 404,
   text: 'app password not found',
@@ -61,7 +66,7 @@ export const appPasswordEndpoints = [
     fields: newAppPassword,
     data: appPasswordData.extend({ password: z.string() }),
     refusals: [
-      { code: 400, text: 'protocols: must be some of …', error: 'invalid' },
+      wrongProtocols('…'),
       {
         code: 400,
         text: 'an app password needs …',

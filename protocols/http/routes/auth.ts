@@ -5,6 +5,7 @@ import { tokenOf } from '../api/authenticate.js'
 import { endpoint, type Call, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
 import { signalOf, type Exchange, type HttpApi } from '../api/http-api.js'
+import { accountChanged, refusalOf } from '../api/refusals.js'
 import { flag, oneTimeCode, requiredText, signInBodyLimit, text } from '../api/fields.js'
 import { clearSessionCookie, consoleSecretOf, isSameOrigin, setSessionCookie } from '../api/session-cookie.js'
 
@@ -27,26 +28,19 @@ const confirmationFields = plainFields.omit({ username: true })
 const tokenData = z.object({ token: z.string().describe('The value of the header `Authorization` in later requests.') })
 
 const refusals: readonly Refusal[] = [
-  { code: 400, text: 'Invalid username or password', error: 'wrong_credentials' },
+  { ...refusalOf('unauthenticated', { detail: 'wrong_credentials' }), code: 400 },
+  { ...refusalOf('denied', { detail: 'account_disabled' }, 'the password is correct'), code: 400 },
+  accountChanged,
   {
-    code: 400,
-    text: 'Current user is disabled, replace please',
-    error: 'account_disabled',
-    when: 'the password is correct',
-  },
-  { code: 400, text: 'the account has just changed, sign in again', error: 'unauthenticated' },
-  {
+    ...refusalOf('unauthenticated', { detail: 'code_required' }),
     code: 402,
-    text: 'Invalid 2FA code',
-    error: 'code_required',
     when: 'the password is correct, and the code is missing, wrong or used',
   },
-  {
-    code: 429,
-    text: 'Too many …',
-    error: 'sign_in_throttled',
-    when: 'the limit of failed sign-ins or of concurrent sign-ins of the address, or of wrong codes of the account, is reached',
-  },
+  refusalOf(
+    'throttled',
+    { detail: 'sign_in_throttled' },
+    'the limit of failed sign-ins or of concurrent sign-ins of the address, or of wrong codes of the account, is reached',
+  ),
 ]
 
 const otherOrigin: Refusal = { code: 403, text: 'the request comes from a page of another site', error: 'denied' }

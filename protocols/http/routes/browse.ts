@@ -11,7 +11,7 @@ import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { urlClientOf } from '../../lib/client.js'
 import { signalOf, type HttpApi } from '../api/http-api.js'
 import { endpoint } from '../api/endpoint.js'
-import { accessDenied, withResponses } from '../api/errors.js'
+import { withResponses } from '../api/errors.js'
 import { choice, flag, paging, text } from '../api/fields.js'
 import { accessOptions, treeHeaders } from '../api/access-options.js'
 import {
@@ -26,7 +26,7 @@ import {
   type FileObject,
 } from '../compat/object.js'
 import { sliceOf } from '../api/paging.js'
-import { pathRefusals } from '../api/refusals.js'
+import { accessDenied, pathRefusals, refusalOf } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'
 import { StreamedArray } from '../api/streamed-array.js'
 
@@ -85,12 +85,7 @@ export const browseEndpoints = [
     data: listData,
     refusals: [
       ...pathRefusals,
-      {
-        code: 403,
-        text: 'Refresh without permission',
-        error: 'refresh_denied',
-        when: '`refresh` is set, and the user may not write in the folder',
-      },
+      refusalOf('denied', { detail: 'refresh_denied' }, '`refresh` is set, and the user may not write in the folder'),
     ],
     async answer({ context, api, fields, headers, principal }) {
       const fs = api.gateway.as(principal)
@@ -179,12 +174,7 @@ export const browseEndpoints = [
     data: z.array(z.object({ name: z.string(), modified: timestamp }).meta({ id: 'Folder' })),
     refusals: [
       ...pathRefusals,
-      {
-        code: 403,
-        text: 'Permission denied',
-        error: 'admins_only',
-        when: '`force_root` is set, and the user is not an admin',
-      },
+      refusalOf('denied', { detail: 'admins_only' }, '`force_root` is set, and the user is not an admin'),
     ],
     async answer({ context, api, fields, headers, principal }) {
       const fs = fields.force_root ? api.gateway.asAdmin(principal) : api.gateway.as(principal)

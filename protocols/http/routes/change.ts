@@ -23,7 +23,7 @@ import { endpoint, type Call, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
 import { flag, text, stringList } from '../api/fields.js'
 import { accessOptions, treeHeaders } from '../api/access-options.js'
-import { changeRefusals, nameExists, pathRefusals, targetRefusals, taskRefusals } from '../api/refusals.js'
+import { changeRefusals, nameExists, pathRefusals, refusalOf, targetRefusals, taskRefusals } from '../api/refusals.js'
 import { taskData, taskObject } from '../compat/task-object.js'
 
 const transferFields = z.object({
@@ -41,15 +41,15 @@ const refusals: readonly Refusal[] = [...pathRefusals, ...changeRefusals]
 const transferDescription =
   'Between two storages, a task is created for each name, and the response lists the tasks. Within one storage, ' +
   'the operation is complete when the response is sent.'
-const fileInTheWay: Refusal = { code: 500, text: 'file exists', error: 'exists', when: 'the path is that of a file' }
+const fileInTheWay: Refusal = { ...refusalOf('exists', {}, 'the path is that of a file'), code: 500 }
 const noNames: Refusal = { code: 400, text: 'Empty file names', error: 'invalid' }
 const transferRefusals: readonly Refusal[] = [
   ...refusals,
   ...taskRefusals,
   noNames,
   nameExists,
-  { code: 500, text: '… in place', error: 'in_place', when: 'source and target are the same' },
-  { code: 500, text: 'the destination folder is a subfolder of the source folder', error: 'into_itself' },
+  refusalOf('invalid', { detail: 'in_place' }, 'source and target are the same'),
+  refusalOf('invalid', { detail: 'into_itself' }),
   ...targetRefusals,
 ]
 
@@ -62,7 +62,7 @@ export const changeEndpoints = [
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({ path: text.meta({ example: '/folder/new' }) }),
-    refusals: [...refusals, { code: 500, text: 'the root folder cannot be made', error: 'root_made' }, fileInTheWay],
+    refusals: [...refusals, refusalOf('exists', { detail: 'root_made' }), fileInTheWay],
     async answer({ context, api, fields, headers, principal }) {
       const path = newPath(fields.path)
       if (path === root) throw new GatewayError('exists', { detail: 'root_made' })

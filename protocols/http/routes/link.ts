@@ -5,10 +5,10 @@ import { cleanPath, encodePath, under } from '../../../src/base/path.js'
 import { accessOptions, treeHeaders } from '../api/access-options.js'
 import { signalOf } from '../api/http-api.js'
 import { endpoint } from '../api/endpoint.js'
-import { accessDenied, withResponses } from '../api/errors.js'
+import { withResponses } from '../api/errors.js'
 import { integer, text } from '../api/fields.js'
 import { absoluteUrl, wireTime } from '../compat/object.js'
-import { pathRefusals } from '../api/refusals.js'
+import { accessDenied, pathRefusals } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'
 
 /** The longest validity of a shared URL that has an end, in seconds: a hundred years. */

@@ -13,11 +13,12 @@ import {
 } from '../compat/account-objects.js'
 import { withRowErrors } from '../compat/admin-rows.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
-import { badRequest, withResponses } from '../api/errors.js'
+import { refused, withResponses } from '../api/errors.js'
 import { optionalField, paging, requiredText, rowId, text } from '../api/fields.js'
 import { pageOf } from '../api/paging.js'
 import { pageData } from '../api/schemas.js'
 
+const keyEmpty: Refusal = { code: 400, text: 'request invalid', error: 'invalid', when: '`title` or `key` is empty' }
 const keyInvalid: Refusal = { code: 400, text: 'provided key invalid', error: 'invalid' }
 const tooManyKeys: Refusal = { code: 400, text: 'an account can have at most 100 keys', error: 'too_large' }
 const titleTaken: Refusal = { code: 500, text: 'key with the same title already exists', error: 'exists' }
@@ -106,12 +107,9 @@ export const meEndpoints = [
       title: text.meta({ example: 'laptop' }).describe('Unique for the user.'),
       key: text.meta({ example: 'ssh-ed25519 AAAA… ann@laptop' }).describe('A line as in `authorized_keys`.'),
     }),
-    refusals: [
-      { code: 400, text: 'request invalid', error: 'invalid', when: '`title` or `key` is empty' },
-      ...[keyInvalid, tooManyKeys, titleTaken],
-    ],
+    refusals: [...[keyEmpty, keyInvalid, tooManyKeys, titleTaken]],
     async answer({ api, fields: { title, key }, principal }) {
-      if (title === '' || key === '') throw badRequest('request invalid')
+      if (title === '' || key === '') throw refused(keyEmpty)
       await withResponses({ invalid: keyInvalid, too_large: tooManyKeys, exists: titleTaken }, () =>
         api.gateway.accounts.keys.add(principal.userId, title, key),
       )

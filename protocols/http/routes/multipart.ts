@@ -8,8 +8,8 @@ import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused, toErrorResponse, withResponses, worded } from '../api/errors.js'
 import { queryText } from '../api/fields.js'
 import { signalOf, type Exchange, type HttpApi } from '../api/http-api.js'
-import { malformedPath, storageRefusals, withNames } from '../api/refusals.js'
-import { chunkedUploadHeaders } from '../files/upload-headers.js'
+import { malformedPath, relativePath, storageRefusals, withNames } from '../api/refusals.js'
+import { chunkedUploadHeaders, notInteger } from '../files/upload-headers.js'
 import { announcedFileRefusals, noUploads, wrongDigest } from './upload.js'
 
 const mebibyte = 1024 * 1024
@@ -135,7 +135,7 @@ export const multipartEndpoints = [
         error: 'invalid',
         when: 'the header is missing, or not an integer greater than 0',
       },
-      { code: 400, text: 'X-Chunk-Size is not an integer', error: 'invalid' },
+      { code: 400, text: notInteger('X-Chunk-Size'), error: 'invalid' },
       switchedOff,
       tooMany,
       noUploads,
@@ -230,11 +230,7 @@ export const multipartEndpoints = [
     }),
     data: snapshotData,
     refusalData,
-    refusals: [
-      ...sessionRefusals,
-      ...malformedPath,
-      { code: 403, text: 'using relative path is not allowed', error: 'relative_path', when: 'the path contains `..`' },
-    ],
+    refusals: [...sessionRefusals, ...malformedPath, { ...relativePath, when: 'the path contains `..`' }],
     async answer({ api, context, query, principal }) {
       const { uploads } = api.gateway
       if (query.upload_id !== '') return withSession(api, context, principal, query.upload_id, async () => undefined)

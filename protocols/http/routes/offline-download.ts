@@ -11,7 +11,8 @@ import { endpoint, type Refusal } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
 import { text, stringList } from '../api/fields.js'
 import { treeHeaders } from '../api/access-options.js'
-import { changeRefusals, pathRefusals, taskRefusals } from '../api/refusals.js'
+import { noUploads } from './upload.js'
+import { changeRefusals, pathRefusals, refusalOf, taskRefusals } from '../api/refusals.js'
 import { taskData, taskObject } from '../compat/task-object.js'
 import { accessOptions } from '../api/access-options.js'
 
@@ -23,13 +24,6 @@ const unreachable: Refusal = {
   text: '…',
   error: 'unavailable',
   when: 'the program is unreachable or denies access; nothing is stored',
-}
-
-const noUploads: Refusal = {
-  code: 500,
-  text: 'upload not supported',
-  error: 'unsupported',
-  when: 'the storage does not support uploads',
 }
 
 export const offlineDownloadEndpoints = [
@@ -60,13 +54,8 @@ export const offlineDownloadEndpoints = [
       ...pathRefusals,
       ...changeRefusals,
       ...taskRefusals,
-      { code: 500, text: 'tool … not found', error: 'tool_unknown' },
-      {
-        code: 500,
-        text: 'failed init offline download tool …: …',
-        error: 'tool_failed',
-        when: 'the program is unreachable',
-      },
+      { ...refusalOf('invalid', { detail: 'tool_unknown' }), code: 500 },
+      refusalOf('unavailable', { detail: 'tool_failed', reason: '…' }, 'the program is unreachable'),
       {
         code: 500,
         text: '…',

@@ -9,16 +9,11 @@ import { refused, withResponses } from '../api/errors.js'
 import { integer, text } from '../api/fields.js'
 import { folderType } from '../compat/file-types.js'
 import { treeHeaders } from '../api/access-options.js'
-import { lockedPasswords, malformedPath } from '../api/refusals.js'
+import { lockedPasswords, malformedPath, refusalOf, relativePath } from '../api/refusals.js'
 import { pageData } from '../api/schemas.js'
 import { accessOptions } from '../api/access-options.js'
 
-export const searchDisabled: Refusal = {
-  code: 404,
-  text: 'search not available',
-  error: 'search_off',
-  when: '`search_index` is `none`',
-}
+export const searchDisabled = refusalOf('unavailable', { detail: 'search_off' }, '`search_index` is `none`')
 
 /** Throws 404 if search is disabled in the settings. */
 export function assertSearchEnabled({ gateway }: HttpApi): void {
@@ -37,12 +32,7 @@ const foundData = z
 
 const pageTooSmall: Refusal = { code: 400, text: `page can't < 1`, error: 'invalid' }
 const perPageTooSmall: Refusal = { code: 400, text: `per_page can't < 1`, error: 'invalid' }
-const relativePath: Refusal = {
-  code: 400,
-  text: 'using relative path is not allowed',
-  error: 'relative_path',
-  when: '`parent` contains `..`',
-}
+const relativeParent: Refusal = { ...relativePath, code: 400, when: '`parent` contains `..`' }
 
 export const searchEndpoints = [
   endpoint({
@@ -72,7 +62,7 @@ export const searchEndpoints = [
       searchDisabled,
       pageTooSmall,
       perPageTooSmall,
-      relativePath,
+      relativeParent,
       ...malformedPath,
       { code: 400, text: 'more than … words', error: 'invalid' },
       { code: 400, text: 'more than … characters', error: 'invalid', when: '`keywords` is too long' },
@@ -86,7 +76,7 @@ export const searchEndpoints = [
       if (page < 1) throw refused(pageTooSmall)
       if (perPage < 1) throw refused(perPageTooSmall)
       // Other endpoints respond with 403.
-      const folder = await withResponses({ relative_path: relativePath }, () => cleanPath(fields.parent))
+      const folder = await withResponses({ relative_path: relativeParent }, () => cleanPath(fields.parent))
       const { names, total } = await api.gateway.as(principal).search(folder, {
         ...accessOptions(context, fields.password || headers.password),
         keywords,

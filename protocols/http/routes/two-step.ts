@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { newOtpSecret, otpUri } from '../../../src/accounts/otp.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
+import { accountChanged, refusalOf } from '../api/refusals.js'
 import { oneTimeCode, requiredText, signInBodyLimit } from '../api/fields.js'
 import { signalOf } from '../api/http-api.js'
 
@@ -57,14 +58,9 @@ export const twoStepEndpoints = [
       ),
     }),
     refusals: [
-      { code: 400, text: 'Invalid 2FA code', error: 'code_required', when: 'a code is missing, wrong or used' },
-      { code: 400, text: 'the account has just changed, sign in again', error: 'unauthenticated' },
-      {
-        code: 429,
-        text: 'Too many …',
-        error: 'sign_in_throttled',
-        when: 'the limit of wrong codes of the account is reached',
-      },
+      { ...refusalOf('invalid', { detail: 'code_required' }), when: 'a code is missing, wrong or used' },
+      accountChanged,
+      refusalOf('throttled', { detail: 'sign_in_throttled' }, 'the limit of wrong codes of the account is reached'),
     ],
     answer({ context, api, fields: { code, secret, current_code: currentCode }, principal }) {
       const { address } = api.clientOf(context.req)
@@ -105,12 +101,11 @@ export const twoStepEndpoints = [
     refusals: [
       wrongPassword,
       { code: 400, text: 'two-step verification is off: set it up first', error: 'invalid' },
-      {
-        code: 429,
-        text: 'Too many …',
-        error: 'sign_in_throttled',
-        when: 'the limit of failed sign-ins or of concurrent sign-ins of the address is reached',
-      },
+      refusalOf(
+        'throttled',
+        { detail: 'sign_in_throttled' },
+        'the limit of failed sign-ins or of concurrent sign-ins of the address is reached',
+      ),
     ],
     async answer({ context, api, fields: { password }, principal }) {
       const { address } = api.clientOf(context.req)

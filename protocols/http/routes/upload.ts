@@ -7,10 +7,10 @@ import { receiveBody } from '../../lib/request-body.js'
 import { signalOf } from '../api/http-api.js'
 import { endpoint, type Call, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
-import { filePart } from '../files/form-upload.js'
-import { changeRefusals, pathRefusals, taskRefusals } from '../api/refusals.js'
+import { filePart, noFilePart } from '../files/form-upload.js'
+import { changeRefusals, malformedForm, pathRefusals, refusalOf, taskRefusals } from '../api/refusals.js'
 import { taskData, taskObject } from '../compat/task-object.js'
-import { uploadHeaders, type UploadHeaders } from '../files/upload-headers.js'
+import { notDigest, notInteger, uploadHeaders, type UploadHeaders } from '../files/upload-headers.js'
 import { verifiedSource } from '../../../src/contract/sources.js'
 
 export const noUploads: Refusal = {
@@ -50,14 +50,9 @@ export const announcedFileRefusals: readonly Refusal[] = [
     error: 'invalid',
     when: 'the header is missing or malformed, or its path is not that of a file',
   },
-  { code: 400, text: 'x-file-… is not a digest of … hexadecimal digits', error: 'invalid' },
-  { code: 403, text: 'file exists', error: 'exists', when: '`Overwrite` is `false`' },
-  {
-    code: 403,
-    text: 'system file upload ignored',
-    error: 'system_file',
-    when: 'the settings exclude files of this name',
-  },
+  { code: 400, text: notDigest('x-file-…', '…'), error: 'invalid' },
+  refusalOf('exists', {}, '`Overwrite` is `false`'),
+  refusalOf('denied', { detail: 'system_file' }, 'the settings exclude files of this name'),
 ]
 /** The content is not what was announced: the file is not stored. */
 export const wrongDigest: Refusal = {
@@ -69,7 +64,7 @@ export const wrongDigest: Refusal = {
 const refusals: readonly Refusal[] = [
   ...announcedFileRefusals,
   ...taskRefusals,
-  { code: 400, text: 'X-File-Size is not an integer', error: 'invalid' },
+  { code: 400, text: notInteger('X-File-Size'), error: 'invalid' },
   wrongDigest,
   { code: 400, text: '… bytes were announced, … came', error: 'invalid' },
   {
@@ -122,12 +117,7 @@ export const uploadEndpoints = [
     headers: uploadHeaders,
     content: { type: 'multipart/form-data', description: 'A form (RFC 7578).', part: 'file' },
     data,
-    refusals: [
-      ...refusals,
-      noForms,
-      { code: 400, text: 'the form is malformed', error: 'invalid' },
-      { code: 500, text: 'http: no such file', error: 'invalid', when: 'the form has no part `file`' },
-    ],
+    refusals: [...refusals, noForms, malformedForm, noFilePart],
     async answer(call) {
       const part = await filePart(call.context.req, signalOf(call.context.res))
       try {

@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import t from 'tap'
 import { serveDownload } from '../../../../protocols/http/files/download.js'
 import {
-  accessDenied,
   badRequest,
   logUnexpected,
   refused,
@@ -12,7 +11,7 @@ import {
   worded,
 } from '../../../../protocols/http/api/errors.js'
 import type { HttpApi } from '../../../../protocols/http/api/http-api.js'
-import { refusalsOf } from '../../../../protocols/http/api/refusals.js'
+import { accessDenied, refusalsOf } from '../../../../protocols/http/api/refusals.js'
 import { documentedEndpoints } from '../../../../protocols/http/endpoints.js'
 import type { Log } from '../../../../src/base/log.js'
 import { errorCodes, errorDetails, GatewayError, nameTaken } from '../../../../src/base/errors.js'
