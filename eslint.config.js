@@ -1,18 +1,29 @@
 import js from '@eslint/js'
 import tseslint from 'typescript-eslint'
 
+/** Selects what compares an element, or looks it up, in the syntax of `selector`. */
+const comparisonsOf = (selector) => [
+  `BinaryExpression[operator=/^[!=]==?$/] > ${selector}`,
+  `SwitchStatement > ${selector}.discriminant`,
+  `MemberExpression[computed=true] > ${selector}.property`,
+  `CallExpression[callee.property.name=/^(test|exec|has|get|includes)$/] > ${selector}.arguments`,
+]
 const message = ':matches(MemberExpression[property.name="message"], Identifier[name="message"])'
-/** What compares the message of an error: it is a text for users, and the API has a name for each failure. */
-const comparisonsOfMessages = [
-  `BinaryExpression[operator=/^[!=]==?$/] > ${message}`,
-  `SwitchStatement > ${message}.discriminant`,
-  `MemberExpression[computed=true] > ${message}.property`,
-  `CallExpression[callee.property.name=/^(test|exec|has|get)$/] > ${message}.arguments`,
-  `CallExpression > MemberExpression.callee[property.name=/^(includes|startsWith|endsWith|match|matchAll|search|indexOf|localeCompare)$/] > ${message}.object`,
+const methods = '/^(includes|startsWith|endsWith|match|matchAll|search|indexOf|localeCompare)$/'
+/** The message of an error is a text for users, its code is that of several, and the API has a name for each. */
+const comparisonsOfErrors = [
+  ...comparisonsOf(message),
+  `CallExpression > MemberExpression.callee[property.name=${methods}] > ${message}.object`,
+  ...comparisonsOf('MemberExpression[property.name="code"]'),
+  'BinaryExpression:has(> Literal[raw=/^\\d/]) > Identifier[name="code"]',
 ].map((selector) => ({ selector, message: 'Compare the name of the failure: error.error.' }))
+const numbersAsKeys = {
+  selector: 'Property > Literal.key[raw=/^\\d/]',
+  message: 'The numbers of the API have names in web/api/schema.ts.',
+}
 
 export default tseslint.config(
-  { ignores: ['web/api/schema.d.ts', 'dist/', 'data/', 'node_modules/', '.tap/', 'build/'] },
+  { ignores: ['web/api/schema.ts', 'dist/', 'data/', 'node_modules/', '.tap/', 'build/'] },
   js.configs.recommended,
   {
     files: ['web/*.mjs'],
@@ -54,7 +65,7 @@ export default tseslint.config(
     files: ['web/**/*.ts', 'web/**/*.tsx'],
     languageOptions: { parserOptions: { project: './web/tsconfig.json' } },
     rules: {
-      'no-restricted-syntax': ['error', ...comparisonsOfMessages],
+      'no-restricted-syntax': ['error', ...comparisonsOfErrors, numbersAsKeys],
     },
   },
   {

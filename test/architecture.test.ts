@@ -68,8 +68,8 @@ protocols/index.ts        protocols/lib protocols/http protocols/*
 process                   base contract net database accounts locks installation gateway drivers/index.ts protocols/lib protocols/index.ts
 cli                       base contract net database settings accounts cluster locks mounts installation drivers/index.ts protocols/lib protocols/http/site protocols/* protocols/index.ts process
 main.ts                   base process cli
-web/texts.ts
 web/api
+web/texts.ts              web/api
 web/styles
 web/components            web/texts.ts web/api
 web/session               web/texts.ts web/api web/components

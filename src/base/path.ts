@@ -17,7 +17,7 @@ export const root = '/' as Path
 export const reservedPrefix = '.tidegate-'
 
 /** Maximum length of a name in bytes, as in most file systems. */
-const maxNameLength = 255
+export const maxNameLength = 255
 
 /** Maximum length of a path in bytes: PATH_MAX of Linux. */
 export const maxPathLength = 4096

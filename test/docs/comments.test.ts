@@ -54,12 +54,16 @@ interface SourceFile {
   readonly text: string
 }
 
+/** Written from the OpenAPI document when the console is built. */
+const generated = 'web/api/schema.ts'
+
 async function sourceFiles(folders: readonly string[]): Promise<readonly SourceFile[]> {
   const files: SourceFile[] = []
   for (const folder of folders) {
     for (const name of await readdir(folder, { recursive: true })) {
       if (!/(?<!\.d)\.tsx?$/.test(name)) continue
       const file = join(folder, name)
+      if (file === generated) continue
       files.push({ file, text: await readFile(file, 'utf8') })
     }
   }

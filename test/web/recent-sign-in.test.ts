@@ -67,7 +67,7 @@ void t.test('changes of credentials ten minutes after the sign-in', { skip: with
       await dialog(page, question).waitFor({ state: 'detached' })
       await form.getByRole('alert').getByText('sign in again').waitFor()
       t.equal(await form.getByLabel('Name').inputValue(), 'tablet')
-      t.ok(await form.evaluate((element) => element.contains(document.activeElement)), 'the focus is in it')
+      await form.locator(':focus').waitFor()
       await form.getByRole('button', { name: 'Add', exact: true }).click()
       await answer(page, 'password')
       await dialog(page, 'The new app password').getByText(/^tg-/).waitFor()

@@ -1,6 +1,7 @@
 /** The programs that download. Their settings are stored only if the program answers. */
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
+import { SettingGroup } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
 import { FormField } from '../components/form-field.tsx'
 import { reporting } from '../components/notices.tsx'
@@ -41,8 +42,7 @@ const tools: readonly Tool[] = [
   },
 ]
 
-/** The group of the settings of offline downloads. */
-const group = '5'
+const group = String(SettingGroup.offlineDownload)
 const rowsKey = `settings ${group}`
 
 export function DownloadTools() {

@@ -2,17 +2,13 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { useQuery } from '@tanstack/preact-query'
 import { ApiError, get, post } from '../api/client.ts'
+import { SettingGroup } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
 import { formatTime } from '../components/format.ts'
 import { Page } from '../components/page.tsx'
 import { change } from '../components/rows.ts'
 import { texts } from '../texts.ts'
 import { Settings } from './settings.tsx'
-
-/** The code while search is off. */
-const off = 404
-/** The group of the settings of the index. */
-const indexGroup = 6
 
 export function IndexPage() {
   const { data, error } = useQuery({
@@ -21,7 +17,7 @@ export function IndexPage() {
     refetchInterval: ({ state }) => (state.data?.is_done === false ? 1000 : 5000),
   })
   const { index } = texts.admin
-  const isOff = error instanceof ApiError && error.code === off
+  const isOff = error instanceof ApiError && error.error === 'search_off'
   const running = data?.is_done === false
   const act = (verb: 'build' | 'stop' | 'clear') => void change('index', post(`/api/admin/index/${verb}`))
   const wasOff = useRef(false)
@@ -63,7 +59,7 @@ export function IndexPage() {
           </div>
         </>
       )}
-      <Settings group={indexGroup} />
+      <Settings group={SettingGroup.index} />
     </Page>
   )
 }

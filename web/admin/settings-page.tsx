@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { useLocation, useSearch } from 'wouter-preact'
 import { post } from '../api/client.ts'
+import { SettingGroup } from '../api/schema.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { report } from '../components/notices.tsx'
 import { Page } from '../components/page.tsx'
@@ -9,10 +10,12 @@ import { texts } from '../texts.ts'
 import { Settings } from './settings.tsx'
 
 /** The group of the permanent token, which is not edited as the others are. */
-const tokenGroup = 0
+const tokenGroup = SettingGroup.single
+const groups = Object.values(SettingGroup).filter((group) => typeof group === 'number')
 
 export function SettingsPage() {
-  const group = Number(new URLSearchParams(useSearch()).get('group') ?? 1)
+  const wanted = new URLSearchParams(useSearch()).get('group')
+  const group = groups.find((each) => String(each) === wanted) ?? SettingGroup.site
   const [, navigate] = useLocation()
   const { settings } = texts.admin
   return (

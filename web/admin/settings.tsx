@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
+import { SettingFlag, type SettingGroup } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
 import { FormField, labelOf } from '../components/form-field.tsx'
 import { report, reporting } from '../components/notices.tsx'
@@ -10,10 +11,10 @@ import { texts } from '../texts.ts'
 
 type Setting = Data<'/api/admin/setting/list'>[number]
 
-/** Values of `flag`: settings that cannot be changed, or that this version does not know. */
-const notShown: readonly number[] = [2, 3]
+/** Settings that cannot be changed, or that this version does not know. */
+const notShown: readonly SettingFlag[] = [SettingFlag.readonly, SettingFlag.deprecated]
 
-export function Settings({ group }: { readonly group: number }) {
+export function Settings({ group }: { readonly group: SettingGroup }) {
   const { data, error } = useRows(`settings ${group}`, () =>
     get('/api/admin/setting/list', { query: { group: String(group) } }),
   )

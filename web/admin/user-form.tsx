@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { ApiError, post, type Data } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
+import { Permission, Role } from '../api/schema.ts'
 import { FolderField } from '../files/folder-field.tsx'
 import { Check } from '../components/check.tsx'
 import { Dialog } from '../components/dialog.tsx'
@@ -9,13 +10,9 @@ import { report, reporting } from '../components/notices.tsx'
 import { changed } from '../components/rows.ts'
 import { CodeField } from '../session/code-field.tsx'
 import { lastUser } from '../session/me.ts'
-import { permissionBits } from '../session/permissions.ts'
 import { texts } from '../texts.ts'
 
 export type User = Data<'/api/admin/user/list'>['content'][number]
-
-/** The role of users who are neither the guest nor an admin. */
-export const general = 0
 
 interface UserFormProps {
   /** Absent: a new one. */
@@ -23,8 +20,9 @@ interface UserFormProps {
   readonly onClose: () => void
 }
 
+const { write, rename, move, copy, remove, webdavRead, webdavManage, sftpRead, sftpManage } = Permission
 /** What a new user may do: read and change files, by every protocol. */
-const usualPermissions = 0b1111_1111_1000
+const usualPermissions = write | rename | move | copy | remove | webdavRead | webdavManage | sftpRead | sftpManage
 
 export function UserForm({ user, onClose }: UserFormProps) {
   const [name, setName] = useState(user?.username ?? '')
@@ -36,9 +34,9 @@ export function UserForm({ user, onClose }: UserFormProps) {
   const [endingOwn, setEndingOwn] = useState(false)
   const { users } = texts.admin
   async function save(): Promise<void> {
-    const fields = { username: name, password, base_path: base, disabled, permission, role: user?.role ?? general }
+    const fields = { username: name, password, base_path: base, disabled, permission, role: user?.role ?? Role.general }
     if (user) await post('/api/admin/user/update', { ...fields, id: user.id, sso_id: user.sso_id })
-    else await post('/api/admin/user/create', { ...fields, role: general })
+    else await post('/api/admin/user/create', { ...fields, role: Role.general })
     await changed('users')
   }
   async function endTwoStep({ id, username }: User, code = ''): Promise<void> {
@@ -76,12 +74,12 @@ export function UserForm({ user, onClose }: UserFormProps) {
         <Check text={users.isDisabled} checked={disabled} onChecked={setDisabled} />
         <fieldset>
           <legend>{users.permissions}</legend>
-          {Object.entries(permissionBits).map(([key, bit]) => (
+          {Object.entries(users.permissionTexts).map(([bit, text]) => (
             <Check
-              key={key}
-              text={users.permissionTexts[key as keyof typeof permissionBits]}
-              checked={(permission & bit) !== 0}
-              onChecked={() => setPermission((before) => before ^ bit)}
+              key={bit}
+              text={text}
+              checked={(permission & Number(bit)) !== 0}
+              onChecked={() => setPermission((before) => before ^ Number(bit))}
             />
           ))}
         </fieldset>

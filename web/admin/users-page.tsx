@@ -1,6 +1,7 @@
 /** The accounts and their permissions. */
 import { useState } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
+import { Role } from '../api/schema.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Failure } from '../components/failure.tsx'
 import { NamedButton } from '../components/named-button.tsx'
@@ -8,7 +9,7 @@ import { Page } from '../components/page.tsx'
 import { change, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
 import { texts } from '../texts.ts'
-import { general, UserForm, type User } from './user-form.tsx'
+import { UserForm, type User } from './user-form.tsx'
 
 export function UsersPage() {
   const { data, error } = useRows('users', () => get('/api/admin/user/list'))
@@ -36,7 +37,7 @@ export function UsersPage() {
           actions={(user) => (
             <>
               <NamedButton text={users.edit} of={user.username} onClick={() => setEdited(user)} />
-              {user.role === general && (
+              {user.role === Role.general && (
                 <NamedButton text={texts.files.remove} of={user.username} onClick={() => setDeleted(user)} />
               )}
             </>

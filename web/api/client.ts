@@ -1,28 +1,48 @@
 /** Calls of the HTTP API. The types of requests and responses come from its OpenAPI document. */
 import { isConfirmed } from './recent-sign-in.ts'
-import type { components, operations, paths } from './schema.d.ts'
+import { signedOutErrors, type components, type operations, type paths } from './schema.ts'
 
-/** The name of a failure. Its `message` is a text for the user, which nothing depends on. */
-export type ErrorName = components['schemas']['ErrorName']
+/**
+ * The name of a failure: one of the server's, or `unreachable` if the request did not reach it or was cut. The
+ * `message` is a text for the user, which nothing depends on.
+ */
+export type ErrorName = components['schemas']['ErrorName'] | 'unreachable'
 
-/** A failed call: the `code`, `message` and `error` of the envelope. The code is 0 if the server was not reached. */
+/** What the server tells of a failure beside its name and its text. */
+interface FailureDetails {
+  /** Seconds after which the call may be repeated, if the server says so. */
+  readonly retryAfter?: number | undefined
+  /** The `data` of the envelope. */
+  readonly data?: unknown
+}
+
+/** A failed call: the `message` and the `error` of the envelope. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
+  readonly retryAfter: number | undefined
+  readonly data: unknown
 
   constructor(
-    readonly code: number,
     message: string,
-    /** Undefined if the server was not reached, or something else answered. */
-    readonly error?: ErrorName,
-    /** Seconds after which the call may be repeated, if the server says so. */
-    readonly retryAfter?: number,
+    /** Undefined: something else answered. */
+    readonly error: ErrorName | undefined,
+    { retryAfter, data }: FailureDetails = {},
   ) {
     super(message)
+    this.retryAfter = retryAfter
+    this.data = data
   }
 }
 
-/** The code of an `ApiError` whose request did not reach the server or was cut. */
-export const unreachable = 0
+/** Whether the server refuses a request because nobody is signed in, or not any more. */
+export function isSignedOut(error: unknown): boolean {
+  return error instanceof ApiError && (signedOutErrors as readonly unknown[]).includes(error.error)
+}
+
+/** Whether the request did not reach the server, or was cut. */
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof ApiError && error.error === 'unreachable'
+}
 
 type Operation<Path extends keyof paths> = paths[Path] extends { post: infer Post extends operations[keyof operations] }
   ? Post
@@ -135,7 +155,7 @@ async function send(url: URL, options: RequestInit): Promise<Response> {
     return await fetch(url, { credentials: 'same-origin', cache: 'no-store', ...options })
   } catch (error) {
     options.signal?.throwIfAborted()
-    throw new ApiError(unreachable, error instanceof Error ? error.message : String(error))
+    throw new ApiError(error instanceof Error ? error.message : String(error), 'unreachable')
   }
 }
 
@@ -144,7 +164,7 @@ async function dataOf<Path extends EndpointPath>(response: Response): Promise<Da
   try {
     envelope = (await response.json()) as Envelope
   } catch {
-    throw new ApiError(response.ok ? unreachable : response.status, response.statusText)
+    throw new ApiError(response.statusText, response.ok ? 'unreachable' : undefined)
   }
   return unwrapped(envelope, Number(response.headers.get('Retry-After')) || undefined) as Data<Path>
 }
@@ -156,8 +176,11 @@ export interface Envelope {
   readonly error?: ErrorName
 }
 
+/** The `code` of every success. The codes of failures are for clients that do not know their names. */
+const success = 200
+
 /** The `data` of an envelope of success. Throws `ApiError` for others. */
 export function unwrapped({ code, message, data, error }: Envelope, retryAfter?: number): unknown {
-  if (code !== 200) throw new ApiError(code, message, error, retryAfter)
+  if (code !== success) throw new ApiError(message, error, { retryAfter, data })
   return data
 }

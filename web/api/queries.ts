@@ -1,6 +1,6 @@
 /** The cache of responses, shared by all pages. */
 import { QueryCache, QueryClient } from '@tanstack/preact-query'
-import { ApiError, unreachable } from './client.ts'
+import { isSignedOut, isUnreachable } from './client.ts'
 
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({
@@ -14,7 +14,7 @@ export const queryClient = new QueryClient({
     queries: {
       networkMode: 'always',
       refetchOnReconnect: true,
-      retry: (failures, error) => failures < 2 && error instanceof ApiError && error.code === unreachable,
+      retry: (failures, error) => failures < 2 && isUnreachable(error),
       staleTime: 1000,
     },
   },
@@ -22,7 +22,7 @@ export const queryClient = new QueryClient({
 
 /** After a refusal because the session has ended, the shell asks again who is signed in, and shows the sign-in page. */
 export function noteEndOfSession(error: unknown): void {
-  if (error instanceof ApiError && error.code === 401) void askWhoIsSignedIn()
+  if (isSignedOut(error)) void askWhoIsSignedIn()
 }
 
 export function askWhoIsSignedIn(): Promise<void> {

@@ -1,5 +1,5 @@
 /** Texts for failures, in plain words. */
-import { ApiError, unreachable } from '../api/client.ts'
+import { ApiError } from '../api/client.ts'
 import { texts } from '../texts.ts'
 
 /** The message of a failure for the user. */
@@ -9,10 +9,11 @@ export function messageOf(error: unknown): string {
 }
 
 /** Failures without a text of the console are shown with the message of the server. */
-function ofApi({ code, error, message }: ApiError): string {
+function ofApi({ error, message }: ApiError): string {
   const { failures } = texts
-  if (code === unreachable) return texts.unreachable
   switch (error) {
+    case 'unreachable':
+      return texts.unreachable
     case 'not_found':
     case 'parent_missing':
     case 'target_missing':

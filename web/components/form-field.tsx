@@ -1,9 +1,10 @@
 /** A field of a form that the API describes: settings, and the fields of storages. */
 import { useId } from 'preact/hooks'
+import type { components } from '../api/schema.ts'
 
 export interface FieldDescription {
   readonly name: string
-  readonly type: 'string' | 'text' | 'number' | 'float' | 'bool' | 'select'
+  readonly type: components['schemas']['DriverField']['type']
   /** Comma-separated choices of a `select`. */
   readonly options: string
   readonly required?: boolean

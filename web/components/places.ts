@@ -3,27 +3,13 @@
  * server shows the console there, a path whose first name the server or a page uses has an address below `/@/`.
  */
 
+import { serverNames } from '../api/schema.ts'
+
 /** The path at which the console is served, without a trailing slash; empty for the root. */
 export const basePath = new URL(document.baseURI).pathname.replace(/\/$/, '')
 
 /** Prefix of the addresses of paths whose first name is not free. */
 const escape = '/@/'
-
-/** First names of the addresses that the server itself answers. */
-const serverNames: ReadonlySet<string> = new Set([
-  'api',
-  'd',
-  'dav',
-  'favicon.ico',
-  'livez',
-  'manifest.json',
-  'metrics',
-  'p',
-  'ping',
-  'readyz',
-  'robots.txt',
-  'static',
-])
 
 /** The address of the page that shows a folder or file. */
 export function addressOf(path: string): string {
@@ -54,7 +40,7 @@ export function encodedPath(path: string): string {
 
 /** Whether the first name of the path is used neither by the server nor by a page. */
 function isFree(path: string): boolean {
-  return !path.startsWith('/@') && !serverNames.has(path.split('/', 2)[1] ?? '')
+  return !path.startsWith('/@') && !(serverNames as readonly unknown[]).includes(path.split('/', 2)[1])
 }
 
 /** Whether the address is that of a folder or file. */

@@ -1,13 +1,19 @@
 /** Pictures of entries: their thumbnail if there is one, else a symbol of their kind. */
-import { File, FileAudio, FileImage, FileText, FileVideo, Folder } from 'lucide-preact'
+import { File, FileAudio, FileImage, FileText, FileVideo, Folder, type LucideIcon } from 'lucide-preact'
 import { useState } from 'preact/hooks'
+import { FileType } from '../api/schema.ts'
 import { previewUrl } from './preview-url.ts'
 import { basePath, joined } from '../components/places.ts'
 import type { Entry } from './folder.ts'
 
-/** By `type` of the API: 0 unknown, 1 folder, 2 video, 3 audio, 4 text, 5 image. */
-const symbols = [File, Folder, FileVideo, FileAudio, FileText, FileImage] as const
-const image = 5
+const symbols: Readonly<Record<FileType, LucideIcon>> = {
+  [FileType.unknown]: File,
+  [FileType.folder]: Folder,
+  [FileType.video]: FileVideo,
+  [FileType.audio]: FileAudio,
+  [FileType.text]: FileText,
+  [FileType.image]: FileImage,
+}
 
 /** Images up to this size are their own thumbnail, in bytes. */
 const smallImage = 2 ** 20
@@ -37,5 +43,5 @@ function thumbnailOf({ name, sign, size, thumb, type }: Entry, treePath: string)
     const { pathname, search, searchParams } = new URL(thumb, document.baseURI)
     if (pathname.startsWith(`${basePath}/d/`) && searchParams.get('type') === 'thumb') return pathname + search
   }
-  return type === image && size <= smallImage ? previewUrl(joined(treePath, name), sign) : undefined
+  return type === FileType.image && size <= smallImage ? previewUrl(joined(treePath, name), sign) : undefined
 }

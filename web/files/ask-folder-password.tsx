@@ -46,9 +46,7 @@ export function AskFolderPassword({ path, onEntered }: AskFolderPasswordProps) {
   )
 }
 
-/** The code of a refusal that a folder password may overcome. */
-const denied = 403
-
+/** Whether a folder password may overcome the refusal. */
 export function isDenied(error: unknown): boolean {
-  return error instanceof ApiError && error.code === denied
+  return error instanceof ApiError && error.error === 'password_required'
 }

@@ -1,5 +1,6 @@
 /** Downloads, which the browser itself receives and stores. */
 import { apiUrl, post } from '../api/client.ts'
+import { limits } from '../api/schema.ts'
 import { downloadUrl } from '../entries/preview-url.ts'
 import { joined } from '../components/places.ts'
 import { texts } from '../texts.ts'
@@ -9,9 +10,9 @@ import { entryInMemory } from '../entries/folder.ts'
 /** Characters of a query that every browser and proxy accepts. */
 const longestQuery = 4000
 
-/** What the server accepts in a form, with room for the password. */
-const mostNames = 49_000
-const longestForm = 2 ** 20 - 5000
+/** What the server accepts in a form, with room for the other fields. */
+const mostNames = limits.bodyValues - 1000
+const longestForm = limits.bodySize - 5000
 
 type Field = [name: string, value: string]
 

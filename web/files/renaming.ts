@@ -1,4 +1,5 @@
 /** New names for several entries at once, computed before anything is renamed. */
+import { limits } from '../api/schema.ts'
 
 export interface Scheme {
   /** 'replace': every match of `find` is replaced by `replacement`. 'number': the whole name is made of `pattern`. */
@@ -25,7 +26,7 @@ export interface Renaming {
 }
 
 /** Maximum length of a name in bytes. */
-const longestName = 255
+const longestName = limits.nameLength
 /** Maximum number of UTF-8 bytes for each UTF-16 code unit. */
 const bytesPerUnit = 3
 

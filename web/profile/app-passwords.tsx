@@ -1,6 +1,7 @@
 /** Passwords of single programs, for WebDAV and SFTP. */
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
+import type { appPasswordProtocols } from '../api/schema.ts'
 import { Check } from '../components/check.tsx'
 import { Copyable } from '../components/copyable.tsx'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
@@ -12,8 +13,8 @@ import { change, changed, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
 import { texts } from '../texts.ts'
 
-/** The protocols that accept app passwords, as the API and as people name them. */
-const protocols = { webdav: 'WebDAV', sftp: 'SFTP' } as const
+/** The protocols that accept app passwords, as people name them. */
+const protocols: Readonly<Record<(typeof appPasswordProtocols)[number], string>> = { webdav: 'WebDAV', sftp: 'SFTP' }
 
 function protocolText(protocol: string): string {
   return Object.hasOwn(protocols, protocol) ? protocols[protocol as keyof typeof protocols] : protocol

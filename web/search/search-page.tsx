@@ -13,8 +13,6 @@ import { texts } from '../texts.ts'
 type Found = Data<'/api/fs/search'>['content'][number]
 
 const pageLength = 100
-/** The code while there is no index. */
-const searchOff = 404
 
 export default function SearchPage({ me }: { readonly me: Me }) {
   const words = new URLSearchParams(useSearch()).get('words') ?? ''
@@ -52,7 +50,7 @@ export default function SearchPage({ me }: { readonly me: Me }) {
 }
 
 function isOff(error: unknown): boolean {
-  return error instanceof ApiError && error.code === searchOff
+  return error instanceof ApiError && error.error === 'search_off'
 }
 
 /** `base`: the folder that the user sees as `/`. The API reports parents in the whole tree. */

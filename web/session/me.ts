@@ -1,19 +1,16 @@
 /** Who is signed in. */
 import { signal } from '@preact/signals'
 import { useQuery } from '@tanstack/preact-query'
-import { ApiError, get, post, type Data } from '../api/client.ts'
+import { get, isSignedOut, post, type Data } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
+import { Role } from '../api/schema.ts'
 import { folderPasswords } from './folder-passwords.ts'
 import { clearNotices } from '../components/notices.tsx'
 
 export type Me = Data<'/api/me'>
 
-/** Values of `role`. */
-const guestRole = 1
-const adminRole = 2
-
-export const isGuest = ({ role }: Me) => role === guestRole
-export const isAdmin = ({ role }: Me) => role === adminRole
+export const isGuest = ({ role }: Me) => role === Role.guest
+export const isAdmin = ({ role }: Me) => role === Role.admin
 
 /** Who was signed in last, until signing out. The pages are kept for this user if the session ends by itself. */
 export const lastUser = signal<Me>()
@@ -32,7 +29,7 @@ async function who(): Promise<Me | null> {
     }
     return me
   } catch (error) {
-    if (error instanceof ApiError && error.code === 401) return null
+    if (isSignedOut(error)) return null
     throw error
   }
 }

@@ -9,11 +9,6 @@ import { CodeField } from './code-field.tsx'
 import { LockedNotice } from './locked-notice.tsx'
 import { signIn } from './me.ts'
 
-/** Codes of refused sign-ins. */
-const codeRefused = 402
-const throttled = 429
-const credentialsRefused = 400
-
 /** What stands in the way of signing in. */
 type Refusal = { readonly text: string } | { readonly lockedUntil: number }
 
@@ -51,9 +46,9 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
   }
 
   function refused(error: unknown): void {
-    if (error instanceof ApiError && error.code === throttled && error.retryAfter !== undefined) {
+    if (error instanceof ApiError && error.error === 'sign_in_throttled' && error.retryAfter !== undefined) {
       setRefusal({ lockedUntil: Date.now() + error.retryAfter * 1000 })
-    } else if (error instanceof ApiError && error.code === codeRefused) {
+    } else if (error instanceof ApiError && error.error === 'code_required') {
       setRefusal({ text: code === '' ? texts.session.codeNeeded : texts.session.codeWrong })
       setNeedsCode(true)
       setCode('')
@@ -99,9 +94,13 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
 }
 
 function explained(error: unknown): string {
-  if (error instanceof ApiError && error.code === credentialsRefused) {
-    const isDisabled = error.error === 'account_disabled' || error.error === 'guest_disabled'
-    return isDisabled ? texts.session.disabled : texts.session.wrong
+  switch (error instanceof ApiError ? error.error : undefined) {
+    case 'wrong_credentials':
+      return texts.session.wrong
+    case 'account_disabled':
+    case 'guest_disabled':
+      return texts.session.disabled
+    default:
+      return messageOf(error)
   }
-  return messageOf(error)
 }

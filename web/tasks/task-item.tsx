@@ -1,12 +1,13 @@
 /** A task with its progress, and what can be done with it. */
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
+import { TaskState } from '../api/schema.ts'
 import { formatSize, formatTime } from '../components/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { reporting } from '../components/notices.tsx'
 import { change } from '../components/rows.ts'
 import { texts } from '../texts.ts'
-import { isUnfinished, rowsKey, states, type Task, type TaskApi } from './task.ts'
+import { isUnfinished, rowsKey, type Task, type TaskApi } from './task.ts'
 
 interface TaskProps {
   readonly api: TaskApi
@@ -20,7 +21,7 @@ export function TaskItem({ api, task }: TaskProps) {
       <div class="task">
         <span class="name">{name}</span>
         <span class="muted">{texts.tasks.states[state]}</span>
-        {state === states.running && (
+        {state === TaskState.running && (
           <>
             <progress aria-label={name} max={100} value={progress} />
             <span class="muted">{texts.tasks.progress(progress, formatSize(bytes))}</span>
@@ -31,7 +32,7 @@ export function TaskItem({ api, task }: TaskProps) {
         <TaskButtons api={api} task={task} />
       </div>
       {error !== '' && <p class="error">{error}</p>}
-      {state === states.failed && <Failures api={api} task={task} />}
+      {state === TaskState.failed && <Failures api={api} task={task} />}
     </li>
   )
 }
@@ -41,9 +42,9 @@ function TaskButtons({ api, task }: TaskProps) {
   const act = (verb: 'cancel' | 'retry' | 'delete') => () =>
     void change(rowsKey, post(`${api}/{kind}/${verb}`, undefined, { params: { kind }, query: { tid: id } }))
   if (isUnfinished(task)) {
-    return state === states.canceling ? null : <NamedButton text={texts.cancel} of={name} onClick={act('cancel')} />
+    return state === TaskState.canceling ? null : <NamedButton text={texts.cancel} of={name} onClick={act('cancel')} />
   }
-  const mayRetry = state === states.failed || state === states.canceled
+  const mayRetry = state === TaskState.failed || state === TaskState.canceled
   return (
     <>
       {mayRetry && <NamedButton text={texts.retry} of={name} onClick={act('retry')} />}

@@ -1,29 +1,19 @@
 /** Background work, as the API reports it. */
 import type { Data } from '../api/client.ts'
+import { TaskKind, TaskState } from '../api/schema.ts'
 
-export const kinds = ['upload', 'copy', 'move', 'offline_download', 'offline_download_transfer'] as const
-export type Kind = (typeof kinds)[number]
+export const kinds = Object.values(TaskKind)
 
 /** Where the tasks of the user are, and those of all users. */
 export type TaskApi = '/api/task' | '/api/admin/task'
 
-export type Task = Data<'/api/task/{kind}/undone'>[number] & { readonly kind: Kind }
+export type Task = Data<'/api/task/{kind}/undone'>[number] & { readonly kind: TaskKind }
 
 /** The key under which the tasks are kept. */
 export const rowsKey = 'tasks'
 
-/** Values of `state`. */
-export const states = {
-  pending: 0,
-  running: 1,
-  succeeded: 2,
-  canceling: 3,
-  canceled: 4,
-  failed: 7,
-  waiting: 8,
-} as const
-
-const unfinished: readonly number[] = [states.pending, states.running, states.canceling, states.waiting]
+const { pending, running, canceling, waiting } = TaskState
+const unfinished: readonly TaskState[] = [pending, running, canceling, waiting]
 
 export function isUnfinished({ state }: Task): boolean {
   return unfinished.includes(state)

@@ -12,7 +12,7 @@ export function isConflict(error: unknown): boolean {
 
 /** An error as the server reports it. */
 export function conflict(): ApiError {
-  return new ApiError(403, 'file exists', 'exists')
+  return new ApiError('file exists', 'exists')
 }
 
 /** `/folder/tide (2).txt` for `/folder/tide.txt` and 2. */

@@ -1,19 +1,15 @@
 /** Why an upload has failed, in plain words. */
-import { ApiError, type ErrorName } from '../api/client.ts'
+import { ApiError, isSignedOut, type ErrorName } from '../api/client.ts'
 import { messageOf } from '../components/error-text.ts'
 import { texts } from '../texts.ts'
-
-const byCode: Readonly<Record<number, string>> = {
-  0: texts.uploads.lost,
-  401: texts.uploads.signedOut,
-  413: texts.uploads.tooLarge,
-  423: texts.uploads.locked,
-  507: texts.uploads.noSpace,
-}
 
 const byName: Readonly<Partial<Record<ErrorName, string>>> = {
   denied: texts.uploads.denied,
   exists: texts.uploads.exists,
+  unreachable: texts.uploads.lost,
+  too_large: texts.uploads.tooLarge,
+  locked: texts.uploads.locked,
+  no_space: texts.uploads.noSpace,
   is_folder: texts.uploads.isFolder,
   not_folder: texts.uploads.parentIsFile,
   system_file: texts.uploads.systemFile,
@@ -22,6 +18,6 @@ const byName: Readonly<Partial<Record<ErrorName, string>>> = {
 export function failureText(error: unknown): string {
   if (error instanceof DOMException) return texts.uploads.unreadable
   if (!(error instanceof ApiError)) return messageOf(error)
-  const { code, error: name, message } = error
-  return byCode[code] ?? (name && byName[name]) ?? texts.uploads.refused(message)
+  if (isSignedOut(error)) return texts.uploads.signedOut
+  return (error.error && byName[error.error]) ?? texts.uploads.refused(error.message)
 }

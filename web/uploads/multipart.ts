@@ -4,7 +4,7 @@
  */
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex } from '@noble/hashes/utils.js'
-import { ApiError, get, unreachable, type Data } from '../api/client.ts'
+import { ApiError, get, type Data } from '../api/client.ts'
 import { fileHeaders } from './file-headers.ts'
 import { sendBody } from './send-body.ts'
 import { setSent } from './upload-list.ts'
@@ -16,14 +16,9 @@ const partSize = 10 * 2 ** 20
 /** Bytes from the start of a file by which the server knows it again. */
 const headSize = 2 ** 20
 
-/** Codes by which the server asks to send a part later. */
-const tooEarly: ReadonlySet<number> = new Set([409, 429])
-/** How often that is done for one part, and after how many seconds. */
+/** How often a part is sent again when the server asks for that, and after how many seconds. */
 const maxTooEarly = 60
 const defaultRetryAfter = 1
-
-/** The server does not know the session, or not any more. */
-const sessionMissing = 404
 
 type Session = Data<'/api/fs/multipart/init'>
 
@@ -47,7 +42,7 @@ export async function sendInParts(
     await sendBody('POST', '/api/fs/multipart/complete', sessionHeaders(session), null, { signal })
   } catch (error) {
     // It has ended while the computer was asleep, or the server was started again: a new one continues it.
-    if (error instanceof ApiError && error.code === sessionMissing) throw new ApiError(unreachable, error.message)
+    if (isSessionMissing(error)) throw new ApiError(error.message, 'unreachable')
     throw error
   }
 }
@@ -67,7 +62,7 @@ async function wasCompleted({ session }: Upload, signal: AbortSignal): Promise<b
     const query = { upload_id: session }
     return (await get('/api/fs/multipart/status', { query, signal })).state === 'completed'
   } catch (error) {
-    if (error instanceof ApiError && error.code === sessionMissing) return false
+    if (isSessionMissing(error)) return false
     throw error
   }
 }
@@ -141,10 +136,21 @@ async function sendPart(
       await sendBody('PUT', '/api/fs/multipart/chunk', headers, part, { signal, onProgress })
       return
     } catch (error) {
-      if (!(error instanceof ApiError) || !tooEarly.has(error.code) || attempt > maxTooEarly) throw error
+      if (!isTooEarly(error) || attempt > maxTooEarly) throw error
       await delay((error.retryAfter ?? defaultRetryAfter) * 1000, signal)
     }
   }
+}
+
+/** Whether the server does not know the session, or not any more. */
+function isSessionMissing(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.error === 'record_missing'
+}
+
+/** Whether the server asks to send a part later. With the same name the upload itself may have failed. */
+function isTooEarly(error: unknown): error is ApiError {
+  if (!(error instanceof ApiError) || (error.error !== 'busy' && error.error !== 'throttled')) return false
+  return (error.data as Pick<Session, 'state'> | null)?.state === 'receiving'
 }
 
 /** Resolves after milliseconds. Rejects with the reason of the signal. */

@@ -1,5 +1,5 @@
 /** Requests with a file, or a part of one, as their body, by XMLHttpRequest: `fetch` reports no progress of a body. */
-import { ApiError, apiUrl, unreachable, unwrapped, type Data, type EndpointPath } from '../api/client.ts'
+import { ApiError, apiUrl, unwrapped, type Data, type EndpointPath, type ErrorName } from '../api/client.ts'
 
 export interface SendOptions {
   readonly signal: AbortSignal
@@ -7,11 +7,8 @@ export interface SendOptions {
   readonly onProgress?: (sent: number) => void
 }
 
-/** Statuses by which a proxy reports that it does not reach the server. */
-const gatewayStatuses: ReadonlySet<number> = new Set([502, 503, 504])
-
 /**
- * Resolves to the `data` of the response. Rejects with `ApiError`, whose code is `unreachable` if the connection is
+ * Resolves to the `data` of the response. Rejects with `ApiError`, whose name is `unreachable` if the connection is
  * lost, and with the reason of the signal.
  */
 export function sendBody<Path extends EndpointPath>(
@@ -36,7 +33,7 @@ export function sendBody<Path extends EndpointPath>(
         fail(error)
       }
     }
-    request.onerror = () => fail(new ApiError(unreachable, 'the connection was lost'))
+    request.onerror = () => fail(new ApiError('the connection was lost', 'unreachable'))
     request.onabort = () => fail(signal.reason)
     request.onloadend = () => signal.removeEventListener('abort', abort)
     signal.addEventListener('abort', abort)
@@ -49,7 +46,13 @@ function dataOf<Path extends EndpointPath>(request: XMLHttpRequest): Data<Path> 
   try {
     envelope = JSON.parse(request.responseText) as typeof envelope
   } catch {
-    throw new ApiError(gatewayStatuses.has(request.status) ? unreachable : request.status, request.statusText)
+    throw new ApiError(request.statusText, nameOfStatus(request.status))
   }
   return unwrapped(envelope, Number(request.getResponseHeader('Retry-After')) || undefined) as Data<Path>
+}
+
+/** What a proxy reports by a status of HTTP: that it accepts no such body, or that it does not reach the server. */
+function nameOfStatus(status: number): ErrorName | undefined {
+  if (status === 413) return 'too_large'
+  return status >= 502 && status <= 504 ? 'unreachable' : undefined
 }

@@ -1,6 +1,6 @@
 /** Where uploads begin. The queue is loaded with the first one. */
 import { signal } from '@preact/signals'
-import { ApiError, unreachable } from '../api/client.ts'
+import { ApiError } from '../api/client.ts'
 import { reporting } from '../components/notices.tsx'
 import type { Chosen } from './chosen-files.ts'
 
@@ -15,7 +15,7 @@ export async function startUploads(folder: string, chosen: AsyncIterable<Chosen>
   await reporting(
     (async () => {
       const { addUploads } = await import('./upload-queue.ts').catch((error: unknown) => {
-        throw new ApiError(unreachable, String(error))
+        throw new ApiError(String(error), 'unreachable')
       })
       hasUploads.value = true
       await addUploads(folder, chosen)

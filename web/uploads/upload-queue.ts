@@ -1,7 +1,7 @@
 /** The queue of uploads, and what the user does with them. */
 import { signal } from '@preact/signals'
 import PQueue from 'p-queue'
-import { ApiError, unreachable } from '../api/client.ts'
+import { isSignedOut, isUnreachable } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
 import { report } from '../components/notices.tsx'
 import { joined } from '../components/places.ts'
@@ -20,8 +20,6 @@ const concurrentUploads = 4
 
 /** Number of times in a row that a connection may be lost without a byte being stored, while the server answers. */
 const maxLosses = 5
-
-const signedOut = 401
 
 /** The name of the user whose uploads these are. */
 export const owner = signal<string>()
@@ -153,7 +151,7 @@ async function storeDespiteLosses(upload: Upload, signal: AbortSignal): Promise<
       await store(upload, signal, () => setState(upload, 'storing'))
       return
     } catch (error) {
-      if (!(error instanceof ApiError) || error.code !== unreachable) throw error
+      if (!isUnreachable(error)) throw error
       await assertReadable(upload)
       losses = upload.confirmed > before ? 1 : losses + 1
       if (losses > maxLosses) throw error
@@ -182,7 +180,7 @@ function ask(upload: Upload): void {
 function fail(upload: Upload, error: unknown): void {
   upload.failure.value = failureText(error)
   setState(upload, 'failed')
-  if (!(error instanceof ApiError) || error.code !== signedOut) return
+  if (!isSignedOut(error)) return
   // The others would fail too.
   pauseAll()
   void askWhoIsSignedIn()

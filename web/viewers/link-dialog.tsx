@@ -11,10 +11,9 @@ import { joined } from '../components/places.ts'
 import { texts } from '../texts.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 
-/** Choices of the validity in seconds: an hour, a day, a week, 30 days; 0: for ever. */
-const validities = [3600, 86400, 604800, 2592000, 0] as const
-const week = 604800
-type Validity = (typeof validities)[number]
+/** Choices of the validity in seconds; 0: for ever. */
+const validities = { hour: 3600, day: 86400, week: 604800, month: 2592000, never: 0 } as const
+type Validity = keyof typeof validities
 
 /** `path`: the folder of the file. */
 export function LinkDialog({
@@ -26,11 +25,12 @@ export function LinkDialog({
   readonly name: string
   readonly onClose: () => void
 }) {
-  const [validity, setValidity] = useState<Validity>(week)
+  const [validity, setValidity] = useState<Validity>('week')
   const file = joined(path, name)
   const { data: link, error } = useQuery({
     queryKey: ['link', file, validity],
-    queryFn: () => post('/api/fs/share_link', { path: file, password: folderPasswords.of(path), expires_in: validity }),
+    queryFn: () =>
+      post('/api/fs/share_link', { path: file, password: folderPasswords.of(path), expires_in: validities[validity] }),
     // Each dialog makes a link of its own, whose time begins now.
     gcTime: 0,
     staleTime: Infinity,
@@ -52,14 +52,10 @@ export function LinkDialog({
       <p>{texts.changes.linkHint(name)}</p>
       <label>
         {texts.changes.linkValidity}
-        <select
-          value={validity}
-          autofocus
-          onChange={(event) => setValidity(Number(event.currentTarget.value) as Validity)}
-        >
-          {validities.map((seconds) => (
-            <option key={seconds} value={seconds}>
-              {texts.changes.validities[seconds]}
+        <select value={validity} autofocus onChange={(event) => setValidity(event.currentTarget.value as Validity)}>
+          {Object.entries(texts.changes.validities).map(([name, text]) => (
+            <option key={name} value={name}>
+              {text}
             </option>
           ))}
         </select>

@@ -10,9 +10,6 @@ import { texts } from '../texts.ts'
 import { CodeEditor } from './code-editor.tsx'
 import { useWarningBeforeLeaving } from './unsaved.ts'
 
-/** The code of a write whose precondition does not hold. */
-const changedMeanwhile = 412
-
 export interface LoadedText {
   readonly text: string
   /** Whether the bytes are UTF-8. Others are shown as Latin-1 and not saved, because that would change them. */
@@ -45,7 +42,7 @@ export function TextEditor({ path, name, loaded, readOnly }: TextEditorProps) {
       report(texts.look.saved)
       await Promise.all([showChanges(parentOf(path)), queryClient.invalidateQueries({ queryKey: ['entry', path] })])
     } catch (error) {
-      const isConflict = error instanceof ApiError && error.code === changedMeanwhile
+      const isConflict = error instanceof ApiError && error.error === 'precondition_failed'
       reportFailure(isConflict ? new Error(texts.look.conflict) : error)
     } finally {
       setBusy(false)

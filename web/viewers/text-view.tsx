@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/preact-query'
 import { lazy } from 'preact/compat'
 import { useState } from 'preact/hooks'
-import { ApiError, post } from '../api/client.ts'
+import { post } from '../api/client.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { Failure } from '../components/failure.tsx'
 import { parentOf } from '../components/places.ts'
@@ -57,7 +57,7 @@ export default function TextView({ path, source, name, isMarkdown }: TextViewPro
 
 async function loadText(url: string, signal: AbortSignal): Promise<LoadedText> {
   const response = await fetch(url, { signal, cache: 'no-cache' })
-  if (!response.ok) throw new ApiError(response.status, texts.look.notRead)
+  if (!response.ok) throw new Error(texts.look.notRead)
   const etag = response.headers.get('ETag') ?? ''
   const bytes = await response.arrayBuffer()
   try {

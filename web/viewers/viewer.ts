@@ -1,10 +1,17 @@
 /** Which part of the console shows a file. */
+import { FileType } from '../api/schema.ts'
 import type { ShownFile } from './file-page.tsx'
 
 export type Viewer = 'image' | 'video' | 'audio' | 'pdf' | 'markdown' | 'text' | 'none'
 
-/** By `type` of the API. */
-const byType: Readonly<Record<number, Viewer>> = { 2: 'video', 3: 'audio', 4: 'text', 5: 'image' }
+const byType: Readonly<Record<FileType, Viewer | undefined>> = {
+  [FileType.unknown]: undefined,
+  [FileType.folder]: undefined,
+  [FileType.video]: 'video',
+  [FileType.audio]: 'audio',
+  [FileType.text]: 'text',
+  [FileType.image]: 'image',
+}
 
 /** Extensions that say more than the type. */
 const byExtension: Readonly<Record<string, Viewer>> = { pdf: 'pdf', md: 'markdown', markdown: 'markdown' }

@@ -76,8 +76,8 @@ ${paragraphs(info.description)}
 <p>OpenAPI 3.1 document: <a href="openapi.json">openapi.json</a>.</p>
 ${body.join('\n')}
 <h2 id="shapes">Schemas</h2>
-<p>Objects that several responses share.</p>
-${schemas.map(([name, schema]) => `<h3 id="${schemaAnchor(name)}">${forText(name)}</h3>\n${fieldTable(rows(schema))}`).join('\n')}
+<p>What several responses share.</p>
+${schemas.map(([name, schema]) => `<h3 id="${schemaAnchor(name)}">${forText(name)}</h3>\n${schemaHtml(schema)}`).join('\n')}
 </main>
 </html>
 `
@@ -98,7 +98,7 @@ function sectionHtml({ path, method, operation }: Section, document: OpenApiDocu
     parameterTable(operation),
     schema === undefined ? '' : `<h4>Fields</h4>\n${fieldTable(rows(schema))}`,
     operation.requestBody?.description === undefined ? '' : `<p>Body: ${inline(operation.requestBody.description)}</p>`,
-    `<pre>${forText(curlExample(method, path, operation, schema, site))}</pre>`,
+    `<pre>${forText(curlExample(method, path, operation, schema, document, site))}</pre>`,
     operation['x-refusals'] === undefined
       ? responseTable(operation)
       : dataHtml(operation, document) + refusalTable(operation),
@@ -127,8 +127,12 @@ function bodySchema({ requestBody }: OpenApiOperation, document: OpenApiDocument
 function inPlace(schema: JsonSchema, document: OpenApiDocument): JsonSchema {
   const { $ref, anyOf } = schema
   if (anyOf !== undefined) return { ...schema, anyOf: anyOf.map((choice) => inPlace(choice, document)) }
-  const name = referenced($ref ?? '')
-  return (ownComponent.test(name) ? document.components.schemas[name] : undefined) ?? schema
+  return ownComponent.test(referenced($ref ?? '')) ? componentOf(schema, document) : schema
+}
+
+/** The component that the schema refers to, else the schema. */
+function componentOf(schema: JsonSchema, { components }: OpenApiDocument): JsonSchema {
+  return components.schemas[referenced(schema.$ref ?? '')] ?? schema
 }
 
 function dataHtml({ responses }: OpenApiOperation, document: OpenApiDocument): string {
@@ -136,9 +140,14 @@ function dataHtml({ responses }: OpenApiOperation, document: OpenApiDocument): s
   const data = success && inPlace(success, document).properties?.data
   const schema = data && inPlace(data, document)
   if (schema === undefined || schema.type === 'null') return '<h4>Data</h4>\n<p><code>null</code></p>'
+  return `<h4>Data</h4>\n${schemaHtml(schema)}`
+}
+
+/** The fields of an object, else the type. */
+function schemaHtml(schema: JsonSchema): string {
   const fields = rows(schema)
   const note = `<p>${typeHtml(schema)}${schema.description === undefined ? '' : `. ${inline(schema.description)}`}</p>`
-  return `<h4>Data</h4>\n${fields.length === 0 ? note : fieldTable(fields)}`
+  return fields.length === 0 ? note : fieldTable(fields)
 }
 
 function refusalTable(operation: OpenApiOperation): string {
@@ -236,6 +245,7 @@ function curlExample(
   path: string,
   operation: OpenApiOperation,
   fields: JsonSchema | undefined,
+  document: OpenApiDocument,
   site: string,
 ): string {
   const { parameters = [], requestBody } = operation
@@ -243,7 +253,7 @@ function curlExample(
   const parametersIn = (location: string) => shown.filter((parameter) => parameter.in === location)
   const query = parametersIn('query').map(({ name, schema }) => `${name}=${encodeURIComponent(String(sample(schema)))}`)
   const resolvedPath = parametersIn('path').reduce(
-    (url, { name, schema }) => url.replace(`{${name}}`, String(sample(schema))),
+    (url, { name, schema }) => url.replace(`{${name}}`, String(sample(componentOf(schema, document)))),
     path,
   )
   const lines: string[] = []

@@ -146,7 +146,7 @@ function assertUnicode(key: string, value: unknown): unknown {
 }
 
 /** Maximum number of JSON values, nested ones included, or of form pairs. Limits the time of parsing and validation. */
-const valueLimit = 50_000
+export const valueLimit = 50_000
 /** Maximum number of fields of one object. Objects with many names take far longer than lists of the same length. */
 const fieldLimit = 1000
 

@@ -24,6 +24,10 @@ export interface JsonSchema {
   minLength?: number
   maxLength?: number
   contentMediaType?: string
+  /** Extension: the names of the values in `enum`, in their order. */
+  'x-enum-varnames'?: string[]
+  /** Extension: the names and values of the bits of an integer. */
+  'x-bits'?: Readonly<Record<string, number>>
   /** For a property of the header schema that is a cookie: the cookie's name. Removed from the document. */
   cookie?: string
 }

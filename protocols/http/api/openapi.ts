@@ -1,8 +1,10 @@
 /** Generates the OpenAPI 3.1 document from the declarations of the endpoints. */
 import type { z } from 'zod'
+import { maxNameLength } from '../../../src/base/path.js'
 import { version } from '../../../src/base/version.js'
 import { tags, type Audience, type BodyContent, type EndpointDescription, type Refusal } from './endpoint.js'
 import { errorNames } from './errors.js'
+import { bodyLimit, valueLimit } from './fields.js'
 import { responseSchema, requestSchema, type Components, type JsonSchema } from './json-schema.js'
 import { refusalsOf } from './refusals.js'
 import { sessionCookieName } from './session-cookie.js'
@@ -39,6 +41,8 @@ export interface OpenApiDocument {
   readonly servers: readonly { readonly url: string }[]
   readonly tags: readonly { readonly name: string; readonly description: string }[]
   readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>
+  /** Extension: the size in bytes and the number of values of a body with fields, and the length of a name in bytes. */
+  readonly 'x-limits': Readonly<Record<'bodySize' | 'bodyValues' | 'nameLength', number>>
   readonly components: { readonly schemas: Components; readonly securitySchemes: Readonly<Record<string, object>> }
 }
 
@@ -82,6 +86,7 @@ export function openApiDocument(endpoints: readonly EndpointDescription[]): Open
       .map(([name, description]) => ({ name, description }))
       .filter(({ name }) => (used as ReadonlySet<string>).has(name)),
     paths,
+    'x-limits': { bodySize: bodyLimit, bodyValues: valueLimit, nameLength: maxNameLength },
     components: {
       schemas: Object.fromEntries(Object.entries(schemas).sort(([one], [other]) => (one < other ? -1 : 1))),
       securitySchemes: {

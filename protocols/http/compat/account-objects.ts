@@ -8,6 +8,7 @@ import type { UserRow } from '../../../src/accounts/users.js'
 import type { Refusal } from '../api/endpoint.js'
 import { signalOf, type Exchange } from '../api/http-api.js'
 import { wireTime } from './object.js'
+import { permissionMask } from './permissions.js'
 import { roleNumber, roleNumbers } from './roles.js'
 import { timestamp } from '../api/schemas.js'
 
@@ -17,9 +18,9 @@ export const userData = z
     username: z.string(),
     password: z.literal('').describe('Always empty; clients expect the field.'),
     base_path: z.string().describe('The folder of the tree that the user sees as `/`.'),
-    role: roleNumber.describe('0: user, 1: guest, 2: admin.'),
+    role: roleNumber,
     disabled: z.boolean(),
-    permission: z.int().describe('A bit mask of permissions.'),
+    permission: permissionMask,
     sso_id: z.string(),
     allow_ldap: z.literal(true).describe('Always true; clients expect the field.'),
     otp: z.boolean().describe('Whether two-step verification is on.'),

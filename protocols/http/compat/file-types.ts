@@ -1,21 +1,24 @@
 /** File types by extension. Clients choose icons and previews by their numbers. */
+import type { z } from 'zod'
 import type { ThumbnailKind } from '../../../src/contract/capabilities.js'
 import { extensionOf, extensionsOf } from '../../../src/settings/file-extensions.js'
 import type { ProtocolSettings } from '../../../src/gateway/protocol-gateway.js'
+import { namedNumber } from '../api/schemas.js'
 
-export const folderType = 1
-const videoType = 2
-const imageType = 5
+export const fileTypeNumbers = { unknown: 0, folder: 1, video: 2, audio: 3, text: 4, image: 5 } as const
+
+/** The schema of a file type in responses. */
+export const fileType = namedNumber('FileType', fileTypeNumbers)
 
 /** In order of precedence: an extension in two lists has the type of the first. */
 const kinds = [
-  { setting: 'audio_types', type: 3 },
-  { setting: 'video_types', type: videoType },
-  { setting: 'image_types', type: imageType },
-  { setting: 'text_types', type: 4 },
+  { setting: 'audio_types', type: fileTypeNumbers.audio },
+  { setting: 'video_types', type: fileTypeNumbers.video },
+  { setting: 'image_types', type: fileTypeNumbers.image },
+  { setting: 'text_types', type: fileTypeNumbers.text },
 ] as const
 
-type FileType = 0 | typeof folderType | (typeof kinds)[number]['type']
+type FileType = z.output<typeof fileType>
 
 /** Determines the type of a file from its extension and the current settings. */
 export class FileTypes {
@@ -43,11 +46,11 @@ export class FileTypes {
       }
     }
     const byExtension = this.#byExtension
-    return (name) => byExtension.get(extensionOf(name)) ?? 0
+    return (name) => byExtension.get(extensionOf(name)) ?? fileTypeNumbers.unknown
   }
 }
 
 /** The kind of thumbnail for a file type; undefined for types without thumbnails. */
 export function thumbnailKind(type: number): ThumbnailKind | undefined {
-  return type === imageType ? 'image' : type === videoType ? 'video' : undefined
+  return type === fileTypeNumbers.image ? 'image' : type === fileTypeNumbers.video ? 'video' : undefined
 }

@@ -6,7 +6,7 @@ import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
 import type { FolderView } from '../../../src/tree/virtual-fs.js'
 import type { Usage } from '../../../src/contract/capabilities.js'
 import type { HttpApi } from '../api/http-api.js'
-import { folderType, thumbnailKind } from './file-types.js'
+import { fileType, fileTypeNumbers, thumbnailKind } from './file-types.js'
 import { timestamp } from '../api/schemas.js'
 
 /** The space usage of a storage, in bytes. */
@@ -27,7 +27,7 @@ export const fileData = z
     created: timestamp.describe('The same as `modified` if the storage does not provide it.'),
     sign: z.string().describe('The signature of a signed URL of the file; empty if none is needed.'),
     thumb: z.string().describe('The URL of the thumbnail, or empty.'),
-    type: z.literal([0, 1, 2, 3, 4, 5]).describe('0: unknown, 1: folder, 2: video, 3: audio, 4: text, 5: image.'),
+    type: fileType,
     hashinfo: z.string().describe('`hash_info` as JSON text.'),
     hash_info: z.record(z.string(), z.string()).nullable().describe('Hexadecimal digests by name of the algorithm.'),
     mount_details: mountDetailsData
@@ -90,7 +90,7 @@ export function fileObjectConverter(
     const isFolder = entry.kind === 'folder'
     // A symlink that the principal cannot follow: its signature could read what is outside the principal's base.
     const hasUrls = entry.kind === 'file'
-    const type = isFolder ? folderType : typeOf(entry.name)
+    const type = isFolder ? fileTypeNumbers.folder : typeOf(entry.name)
     const modified = wireTime(entry.modified)
     const { created, hashes } = entry
     return {

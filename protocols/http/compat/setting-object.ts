@@ -1,6 +1,7 @@
 /** API representation of settings, and the numbers of their groups and flags. */
 import { z } from 'zod'
 import type { SettingRow } from '../../../src/settings/settings.js'
+import { namedNumber } from '../api/schemas.js'
 import { settingTypes, type SettingFlag, type SettingGroup } from '../../../src/settings/settings-table.js'
 
 export const groupNumbers = {
@@ -30,8 +31,8 @@ export const settingData = z
     help: z.string(),
     type: z.enum(settingTypes),
     options: z.string().describe('Comma-separated choices of a `select`.'),
-    group: z.int(),
-    flag: z.literal([0, 1, 2, 3]).describe('0: public, 1: private, 2: read-only, 3: deprecated.'),
+    group: namedNumber('SettingGroup', groupNumbers),
+    flag: namedNumber('SettingFlag', flagNumbers),
     index: z.int().describe('Display position.'),
     in_force: z
       .boolean()

@@ -12,7 +12,7 @@ import {
 } from '../../../src/tasks/task.js'
 import { wireTime } from './object.js'
 import { roleNumber, roleNumbers } from './roles.js'
-import { timestamp } from '../api/schemas.js'
+import { namedNumber, timestamp } from '../api/schemas.js'
 import { StreamedArray } from '../api/streamed-array.js'
 import { taskName } from './task-name.js'
 
@@ -47,9 +47,7 @@ const taskFields = z.object({
   name: z.string(),
   creator: z.string(),
   creator_role: roleNumber,
-  state: z
-    .literal([0, 1, 2, 3, 4, 7, 8])
-    .describe('0: pending, 1: running, 2: succeeded, 3: canceling, 4: canceled, 7: failed, 8: waiting for a retry.'),
+  state: namedNumber('TaskState', stateNumbers),
   status: z.string(),
   progress: z.number().min(0).max(100),
   start_time: timestamp.nullable(),

@@ -7,7 +7,7 @@ import type { HttpApi } from '../api/http-api.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
 import { integer, text } from '../api/fields.js'
-import { folderType } from '../compat/file-types.js'
+import { fileType, fileTypeNumbers } from '../compat/file-types.js'
 import { treeHeaders } from '../api/access-options.js'
 import { lockedPasswords, malformedPath, refusalOf, relativePath } from '../api/refusals.js'
 import { pageData } from '../api/schemas.js'
@@ -26,7 +26,7 @@ const foundData = z
     name: z.string(),
     is_dir: z.boolean(),
     size: z.int().describe('Bytes; 0 for a folder.'),
-    type: z.literal([0, 1, 2, 3, 4, 5]).describe('0: unknown, 1: folder, 2: video, 3: audio, 4: text, 5: image.'),
+    type: fileType,
   })
   .meta({ id: 'Found' })
 
@@ -90,7 +90,7 @@ export const searchEndpoints = [
         name,
         is_dir: kind !== 'file',
         size,
-        type: kind === 'file' ? typeOf(name) : folderType,
+        type: kind === 'file' ? typeOf(name) : fileTypeNumbers.folder,
       }))
       return { content, total }
     },

@@ -29,6 +29,15 @@ void t.test('the page loads no other resources and has no scripts', async (t) =>
   t.same([...new Set([...page.matchAll(/href="([^#][^"]*)"/g)].map(([, target]) => target))], ['openapi.json'])
 })
 
+void t.test('values that have names are shown with them, and one of them in the examples', async (t) => {
+  const page = docsPage(document)
+  t.match(
+    page,
+    '<h3 id="shape-Role">Role</h3>\n<p><code>0</code>, <code>1</code>, <code>2</code>. 0: general, 1: guest',
+  )
+  t.match(page, '/api/task/upload/undone')
+})
+
 void t.test('texts of the document are escaped as HTML', async (t) => {
   const nasty = `<i>"&'`
   const page = docsPage({
