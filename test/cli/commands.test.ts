@@ -5,7 +5,6 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import ssh2 from 'ssh2'
 import t, { type Test } from 'tap'
@@ -18,6 +17,7 @@ import { startGateway } from '../gateway.js'
 import { storeVariables, withoutSqlite } from '../store-location.js'
 import { connectHttp } from '../stories/protocols.js'
 import { main, outcomeOf, type Outcome } from './outcome.js'
+import { until } from '../until.js'
 
 const publicKey = (await generateKeyPair('ed25519', { comment: 'someone@somewhere' })).public
 
@@ -37,15 +37,6 @@ async function folder(t: Test): Promise<string> {
   const made = await mkdtemp(join(tmpdir(), 'tidegate-cli-'))
   t.teardown(() => rm(made, { recursive: true, force: true }))
   return made
-}
-
-/** The daemon polls for changes of other processes every 250 ms; on a busy machine it takes longer. */
-async function soon(condition: () => boolean | Promise<boolean>): Promise<boolean> {
-  for (let tries = 0; tries < 50; tries++) {
-    if (await condition()) return true
-    await wait(100)
-  }
-  return false
 }
 
 async function canSignIn(url: string, username: string, password: string): Promise<boolean> {
@@ -71,7 +62,7 @@ void t.test('user commands take effect in a running daemon', async (t) => {
     permissions: ['webdav-read', 'sftp-read'],
     disabled: false,
   })
-  t.ok(await soon(() => known() !== undefined), 'the daemon knows the new user')
+  t.ok(await until(() => known() !== undefined), 'the daemon knows the new user')
   t.ok(await canSignIn(url, 'anna', 'tide'))
   const before = known()?.passwordHash
 
@@ -83,7 +74,7 @@ void t.test('user commands take effect in a running daemon', async (t) => {
   await writeFile(environment.TIDEGATE_PASSWORD_FILE, 'ebb\n')
   const changed = await tidegate(['user', 'passwd', 'anna', ...data], { environment })
   t.equal(changed.status, 0, changed.err)
-  t.ok(await soon(() => known()?.passwordHash !== before), 'the daemon knows the new password')
+  t.ok(await until(() => known()?.passwordHash !== before), 'the daemon knows the new password')
   t.ok(await canSignIn(url, 'anna', 'ebb'))
   t.notOk(await canSignIn(url, 'anna', 'tide'), 'the daemon rejects the old password')
 
@@ -91,7 +82,7 @@ void t.test('user commands take effect in a running daemon', async (t) => {
   t.same(await protocol.names('/'), [])
   t.equal((await tidegate(['user', 'disable', 'anna', ...data])).status, 0)
   const refused = async () => (await protocol.names('/')) === 'refused'
-  t.ok(await soon(refused), 'the session of a disabled user has ended')
+  t.ok(await until(refused), 'the session of a disabled user has ended')
   t.equal((await tidegate(['user', 'enable', 'anna', ...data])).status, 0)
 
   const random = await tidegate(['user', 'add', 'ben', ...data, '--random', '--permissions', 'all', '--json'])
@@ -117,7 +108,7 @@ void t.test('user reset-2fa lets a user in who lost the authenticator, at a runn
 
   const reset = await tidegate(['user', 'reset-2fa', 'admin', ...data])
   t.match(reset, { status: 0, out: 'admin has no two-step verification any more\n' })
-  t.ok(await soon(() => known() === ''), 'the daemon knows')
+  t.ok(await until(() => known() === ''), 'the daemon knows')
   t.ok(await canSignIn(url, 'admin', adminPassword))
 
   const again = await tidegate(['user', 'reset-2fa', 'admin', ...data, '--json'])
@@ -134,10 +125,10 @@ void t.test('user edit changes what is given, in a running daemon', async (t) =>
   const edit = (...words: readonly string[]) => tidegate(['user', 'edit', 'ann', ...words, ...data])
   t.match(await edit('--permissions', 'write,remove'), { status: 0, out: 'ann is changed\n' })
   const stored = () => gateway.accounts.users.byName('ann')
-  t.ok(await soon(() => stored()?.permission === (permissionBits.write | permissionBits.remove)))
+  t.ok(await until(() => stored()?.permission === (permissionBits.write | permissionBits.remove)))
   t.equal(stored()?.basePath, '/ann', 'the rest stays')
   t.match(await edit('--username', 'anna', '--base-path', '/'), { status: 0 })
-  t.ok(await soon(() => canSignIn(url, 'anna', 'a password')))
+  t.ok(await until(() => canSignIn(url, 'anna', 'a password')))
   t.equal(gateway.accounts.users.byName('anna')?.basePath, '/')
   t.match(await edit('--base-path', '/'), { status: 1, err: 'tidegate: there is no user ann\n' })
   t.match(await edit(), { status: 2, err: /nothing to change/ })
@@ -182,12 +173,12 @@ void t.test('storage add and storage rm take effect in a running daemon', async 
   t.equal(added.status, 0, added.err)
   t.equal(added.out, '/second is added and works\n')
   const has = async (count: number) => (await protocol.names('/')).length === count
-  t.ok(await soon(() => has(1)), 'the new storage is listed')
+  t.ok(await until(() => has(1)), 'the new storage is listed')
   t.same(await protocol.names('/'), ['second'])
   t.match((await tidegate(['storage', 'list', ...data])).out, /\/second +Memory +work/)
   t.match((await tidegate(['nodes', ...data])).out, /^NAME .*\n\S+:\d+ +v\S+ +current .* http 127\.0\.0\.1:\d+/)
   t.equal((await tidegate(['storage', 'rm', '/second', ...data])).status, 0)
-  t.ok(await soon(() => has(0)), 'the storage is no longer listed')
+  t.ok(await until(() => has(0)), 'the storage is no longer listed')
 
   const disk = await folder(t)
   await tidegate(['storage', 'add', '/disk', 'Local', '-o', `root_folder_path=${disk}`, ...data])
@@ -205,7 +196,7 @@ void t.test('storage add and storage rm take effect in a running daemon', async 
   t.equal((await readdir(disk)).length, 1, 'an upload can be resumed')
   const removed = await tidegate(['storage', 'rm', '/disk', ...data])
   t.match(removed, { status: 0, out: '/disk is removed from the tree\n' }, removed.err)
-  t.ok(await soon(async () => (await readdir(disk)).length === 0), 'the daemon has discarded it')
+  t.ok(await until(async () => (await readdir(disk)).length === 0), 'the daemon has discarded it')
 
   const taken = await tidegate(['storage', 'add', '/', 'Memory', ...data])
   t.match(taken, { status: 1, err: 'tidegate: a storage with this mount_path exists already\n' })
@@ -267,7 +258,7 @@ void t.test('storage edit, disable and enable take effect in a running daemon', 
   t.match(await stored(), { remark: 'mended', addition: /"thumbnail":false/ }, 'other options stay')
 
   t.match(await tidegate(['storage', 'disable', '/disk', ...data]), { status: 0, out: '/disk is disabled\n' })
-  t.ok(await soon(async () => !(await protocol.names('/')).includes('disk')))
+  t.ok(await until(async () => !(await protocol.names('/')).includes('disk')))
   const note = await tidegate(['storage', 'edit', '/disk', '--remark', 'later', ...data])
   t.match(note, { status: 0, out: '/disk is changed, and is disabled\n' })
   t.match(await tidegate(['storage', 'enable', '/disk', ...data]), { status: 0, out: '/disk is enabled and works\n' })
@@ -302,10 +293,10 @@ void t.test('setting get, list and set read and change settings of a running dae
   const setting = (...words: readonly string[]) => tidegate(['setting', ...words, ...data])
   t.match(await setting('get', 'site_title'), { status: 0, out: 'Tidegate\n' })
   t.match(await setting('set', 'site_title', 'Harbour'), { status: 0, out: 'site_title is set\n' })
-  t.ok(await soon(() => gateway.settings.get('site_title') === 'Harbour'))
+  t.ok(await until(() => gateway.settings.get('site_title') === 'Harbour'))
   const piped = await tidegate(['setting', 'set', 'announcement', '-', ...data], { input: 'two\nlines\n' })
   t.equal(piped.status, 0, piped.err)
-  t.ok(await soon(() => gateway.settings.get('announcement') === 'two\nlines'))
+  t.ok(await until(() => gateway.settings.get('announcement') === 'two\nlines'))
   const { out } = await setting('list', 'announce')
   t.match(out, /^KEY +VALUE +MEANING\nannouncement +two… /)
   const all = JSON.parse((await setting('list', '--json')).out) as { key: string }[]
@@ -334,7 +325,7 @@ void t.test('admin password and admin token restore an admin’s access', async 
   const before = hash()
   const set = await tidegate(['admin', 'password', ...data, '--password-stdin'], { input: 'a new one\n' })
   t.equal(set.status, 0, set.err)
-  t.ok(await soon(() => hash() !== before))
+  t.ok(await until(() => hash() !== before))
   t.ok(await canSignIn(url, 'admin', 'a new one'))
   const unreadable = await tidegate(['admin', 'password', ...data, '--password-stdin'], {
     input: Buffer.from('caf\xe9\n', 'latin1'),
@@ -347,7 +338,7 @@ void t.test('admin password and admin token restore an admin’s access', async 
   await tidegate(['admin', 'token', '--reset', ...data])
   t.not(await token(), first)
   const dead = async () => ((await ask()) as { code: number }).code === 401
-  t.ok(await soon(dead), 'the old token is rejected')
+  t.ok(await until(dead), 'the old token is rejected')
 })
 
 void t.test('check reports each part of a data folder with a running daemon', async (t) => {

@@ -10,6 +10,7 @@ import { Events } from '../../src/storage/events.js'
 import { lacks } from '../programs.js'
 import { engines, thisServer } from '../database/engines.js'
 import { storageRow } from '../database/store-rows.js'
+import { until } from '../until.js'
 
 const skip = lacks('postgres', 'initdb')
 const times = { interval: 100, current: 400, dead: 800 }
@@ -70,10 +71,6 @@ async function join(t: Test, location: string, id: string, joining: Joining = {}
 
 const intent = (storageId: number) =>
   ({ storageId, kind: 'backup', from: asPath('/a'), to: asPath('/b'), disposable: false }) as const
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await wait(20)
-}
 
 void t.test('living nodes do not touch the work of each other', { skip }, async (t) => {
   const location = await (await thisServer()).createDatabase()

@@ -1,13 +1,9 @@
 /** Of several nodes one writes the search index; all of them search, and pass on what an admin asks for. */
-import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { startNodes, type RunningGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { thisServer } from '../database/engines.js'
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await wait(20)
-}
+import { until } from '../until.js'
 
 async function found({ gateway, url }: RunningGateway, keywords: string): Promise<readonly string[]> {
   const response = await fetch(`${url}/api/fs/search`, {

@@ -1,6 +1,5 @@
 /** A setting that one node stores: the others apply it. */
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Log } from '../../src/base/log.js'
 import { configSchema } from '../../src/installation/config.js'
@@ -10,6 +9,7 @@ import { createLog } from '../../src/process/log.js'
 import { protocols } from '../../protocols/index.js'
 import { lacks } from '../programs.js'
 import { thisServer } from '../database/engines.js'
+import { until } from '../until.js'
 
 async function openNode(t: Test, data: string, store: string) {
   const errors: string[] = []
@@ -20,10 +20,6 @@ async function openNode(t: Test, data: string, store: string) {
   const gateway = await Gateway.open({ config, log, drivers: [], protocols, admin: { password: 'x' } })
   t.teardown(() => gateway.close())
   return { gateway, errors, egress: new EgressGuard(() => gateway.settings.get('egress_networks')) }
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await wait(20)
 }
 
 void t.test('other nodes apply a setting', { skip: lacks('postgres', 'initdb') }, async (t) => {

@@ -4,22 +4,18 @@
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { startDaemon, startGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { thisServer } from '../database/engines.js'
 import { connect, ended, type Client, type Kind, type TaskShown } from '../stories/task-client.js'
 import { mountSlow, setSpeed } from './slow-storages.js'
+import { until } from '../until.js'
 
 const skip = lacks('postgres', 'initdb')
 const megabyte = 1024 * 1024
 /** KiB per second. */
 const slow = '256'
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await wait(100)
-}
 
 void t.test('a node serves the tasks of another one, and continues them after its death', { skip }, async (t) => {
   const disks = t.testdir({ left: { tree: {} } })

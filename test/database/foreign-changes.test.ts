@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { ForeignChanges } from '../../src/database/foreign-changes.js'
 import { PolledCommits } from '../../src/database/sqlite.js'
 import type { Topic } from '../../src/database/rows.js'
+import { until } from '../until.js'
 
 /** A database that another process changes. */
 class Changing {
@@ -45,7 +46,7 @@ void t.test('one commit notifies the listeners of all its topics, each once', as
   changes.listen('settings', () => void notified.push('settings'))
   database.commit('locks')
   database.commit('rules', 'locks')
-  await polls()
+  await until(() => notified.length >= 3)
   t.same(notified, ['rules', 'locks', 'other locks'])
   database.commit()
   await polls()
@@ -57,7 +58,7 @@ void t.test('a change is not lost if the counts cannot be read', async (t) => {
   changes.listen('rules', () => void notified.push('rules'))
   database.failures = 1
   database.commit('rules')
-  await polls()
+  await until(() => notified.length > 0)
   t.same(notified, ['rules'])
 })
 
@@ -69,7 +70,7 @@ void t.test('a listener that fails is notified again, and no other listener is',
   })
   changes.listen('rules', () => void notified.push('rules'))
   database.commit('rules')
-  await polls()
+  await until(() => notified.length >= 3)
   await polls()
   t.same(notified, ['failing', 'rules', 'failing'])
 })
@@ -85,12 +86,13 @@ void t.test(
     })
     changes.listen('accounts', () => void notified.push('accounts'))
     database.commit('storages')
-    await polls()
+    await until(() => notified.length >= 1)
     database.commit('accounts', 'storages')
+    await until(() => notified.length >= 2)
     await polls()
     t.same(notified, ['storages', 'accounts'])
     end()
-    await polls()
+    await until(() => notified.length >= 3)
     t.same(notified, ['storages', 'accounts', 'storages'], 'the change in between is not lost')
     end()
   },
@@ -116,6 +118,6 @@ void t.test('a listener that has unsubscribed is not notified', async (t) => {
   changes.listen('rules', () => void notified.push('second'))
   database.commit('rules')
   end()
-  await polls()
+  await until(() => notified.length > 0)
   t.same(notified, ['second'])
 })

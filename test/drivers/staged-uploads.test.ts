@@ -22,6 +22,7 @@ import { startCuttingProxy, type CuttingProxy } from '../servers/cutting-proxy.j
 import { startOpenSsh } from '../servers/openssh.js'
 import { sambaPrograms, startSamba } from '../servers/samba.js'
 import { testEnv } from './env.js'
+import { until } from '../until.js'
 
 const mebibyte = 1024 * 1024
 const data = randomBytes(24 * mebibyte)
@@ -205,11 +206,11 @@ for (const [name, skip, start] of [
       const pace = { interval: 20, closeTimeout: 500 }
       const driver = await server.open(root, server.port, pace, { instance, resumableUploads: async () => [...tokens] })
       t.same(await namesIn(driver, '/'), [])
-      for (let tries = 0; tries < 200 && (await stagedIn(root)).length > 1; tries++) await pause(10)
+      await until(async () => (await stagedIn(root)).length <= 1)
       t.same(await stagedIn(root), [staged])
       tokens.clear()
       t.same(await namesIn(driver, '/'), [])
-      for (let tries = 0; tries < 200 && (await stagedIn(root)).length > 0; tries++) await pause(10)
+      await until(async () => (await stagedIn(root)).length === 0)
       t.same(await stagedIn(root), [])
       await driver.close?.()
     })

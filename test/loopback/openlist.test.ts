@@ -10,6 +10,7 @@ import t, { type Test } from 'tap'
 import { startDaemon, startGateway, storageStarted, type Addresses } from '../gateway.js'
 import { resident, risen } from '../resident-memory.js'
 import { connectAll, connectHttp } from '../stories/protocols.js'
+import { until } from '../until.js'
 
 const mebibyte = 1024 * 1024
 
@@ -121,7 +122,7 @@ await t.test(
     await storageStarted(again)
     const client = await connectHttp(again, who(again))
     const shown = async () => client.names('/back')
-    for (let tries = 0; tries < 100 && String(await shown()) !== 'file'; tries++) await wait(100)
+    await until(async () => String(await shown()) === 'file')
     t.same(await shown(), ['file'], 'it shows no staged file')
     while ((await names()).length > 1) {
       await call(again, '/api/fs/list', { path: '/back', refresh: true })

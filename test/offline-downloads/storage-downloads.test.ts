@@ -11,6 +11,7 @@ import { rootId } from '../drivers/id-drive.js'
 import { startGateway } from '../gateway.js'
 import { storeOf } from '../store-location.js'
 import { serve, Served, type Envelope, type TaskShown } from '../protocols/http/served.js'
+import { until } from '../until.js'
 
 // The tests mostly wait, each for its own gateway.
 t.jobs = 4
@@ -41,11 +42,6 @@ async function add(admin: Served, asked: Asked = {}): Promise<Envelope> {
 async function ended(admin: Served): Promise<readonly TaskShown[]> {
   const downloads = await admin.ended('offline_download')
   return [...downloads, ...(await admin.ended('offline_download_transfer'))]
-}
-
-/** Resolves when the condition holds. */
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await delay(20)
 }
 
 /** The names in the folder for other storages. It is emptied shortly after the tasks have ended. */

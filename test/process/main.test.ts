@@ -12,6 +12,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { until } from '../until.js'
 
 const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 
@@ -135,7 +136,7 @@ void t.test('SIGTERM to `npm start` ends the daemon', async (t) => {
 function slowUpload(url: string, token: string, size: number) {
   const upload = request(`${url}/api/fs/put`, {
     method: 'PUT',
-    headers: { Authorization: token, 'File-Path': '/slow', 'Content-Length': size },
+    headers: { Authorization: token, 'File-Path': '/slow', 'Content-Length': size, Expect: '100-continue' },
   })
   const answer = new Promise<number | string>((resolve) => {
     upload.on('response', (response) => {
@@ -144,8 +145,10 @@ function slowUpload(url: string, token: string, size: number) {
     })
     upload.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
   })
-  upload.write(Buffer.alloc(size / 2))
+  const begun = once(upload, 'continue').then(() => upload.write(Buffer.alloc(size / 2)))
   return {
+    /** Resolves when the daemon receives the body. */
+    begun,
     answer,
     finish: () => {
       upload.end(Buffer.alloc(size / 2))
@@ -154,14 +157,20 @@ function slowUpload(url: string, token: string, size: number) {
   }
 }
 
+function refusesConnections(url: string): Promise<boolean> {
+  return fetch(url).then(
+    () => false,
+    () => true,
+  )
+}
+
 void t.test('on SIGTERM, a running upload finishes and new connections are refused', async (t) => {
   const daemon = start(t, await dataFolder(t), [], { TIDEGATE_ADMIN_PASSWORD: 'tide' })
   const url = await daemon.ready()
   const upload = slowUpload(url, await signIn(url, 'tide'), 1_000_000)
-  await wait(300)
+  await upload.begun
   daemon.child.kill('SIGTERM')
-  await wait(300)
-  await t.rejects(fetch(url))
+  t.ok(await until(() => refusesConnections(url)))
   t.equal(await upload.finish(), 200)
   t.equal(await daemon.ended, 0)
 })
@@ -176,7 +185,7 @@ void t.test('after drain_seconds, running requests are cut off and the status is
   const daemon = start(t, data, ['--config', config], environment)
   const url = await daemon.ready()
   const upload = slowUpload(url, await signIn(url, 'tide'), 1_000_000)
-  await wait(300)
+  await upload.begun
   const begun = Date.now()
   daemon.child.kill('SIGTERM')
   t.equal(await daemon.ended, 0)
@@ -187,10 +196,9 @@ void t.test('after drain_seconds, running requests are cut off and the status is
 void t.test('a second signal ends the daemon at once with status 1', async (t) => {
   const daemon = start(t, await dataFolder(t), [], { TIDEGATE_ADMIN_PASSWORD: 'tide' })
   const url = await daemon.ready()
-  slowUpload(url, await signIn(url, 'tide'), 1_000_000)
-  await wait(300)
+  await slowUpload(url, await signIn(url, 'tide'), 1_000_000).begun
   daemon.child.kill('SIGTERM')
-  await wait(300)
+  await until(() => refusesConnections(url))
   daemon.child.kill('SIGTERM')
   t.equal(await daemon.ended, 1)
 })

@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createLog } from '../../src/process/log.js'
 import { SystemdNotifications } from '../../src/process/systemd-notifications.js'
+import { until } from '../until.js'
 
 interface Heard {
   readonly notifications: SystemdNotifications
@@ -53,13 +54,15 @@ void t.test('the watchdog is notified at half its interval while the health chec
   }
   const { notifications, states } = await start(t, { NOTIFY_SOCKET: '/run/notify', WATCHDOG_USEC: '400000' }, alive)
   await notifications.ready()
-  await wait(1100)
+  const arrived = async () => (await states()).filter((state) => state === 'WATCHDOG=1').length
+  t.ok(await until(async () => (await arrived()) >= 3), 'notifications arrived')
   dead = true
-  await wait(300)
-  const before = await states()
-  t.ok(before.filter((state) => state === 'WATCHDOG=1').length >= 3, 'notifications arrived')
-  await wait(600)
-  t.same(await states(), before, 'then they stop')
+  const haveStopped = async () => {
+    const before = await arrived()
+    await wait(600)
+    return (await arrived()) === before
+  }
+  t.ok(await until(haveStopped), 'then they stop')
 })
 
 void t.test('the watchdog of another process is not notified', async (t) => {

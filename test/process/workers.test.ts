@@ -15,6 +15,7 @@ import { lacks } from '../programs.js'
 import { startAria2 } from '../servers/aria2.js'
 import { freePorts } from '../servers/free-port.js'
 import { storeOf } from '../store-location.js'
+import { until } from '../until.js'
 
 const run = promisify(execFile)
 
@@ -145,21 +146,18 @@ void t.test('each worker passes uploads on to rclone of its own', { skip: skip |
   const addition = JSON.stringify({ remote: await rclone.folder('local:'), config_path: rclone.config })
   const storage = { mount_path: '/remote', driver: 'Rclone', addition }
   await post(daemon, '/api/admin/storage/create', storage, await tokenOf(daemon))
-  // The other worker opens the storage shortly after the one that created it.
-  while ((await Promise.all(Array.from({ length: 8 }, () => headOf(daemon)))).some((status) => status !== 200))
-    await wait(50)
-  const put = (_: unknown, index: number) => ask(daemon, 'PUT', `/dav/remote/file-${index}`, { body: `body ${index}` })
-  const uploaded = await Promise.all(Array.from({ length: 12 }, put))
-  t.same(
-    uploaded.map(({ status }) => status),
-    Array(12).fill(201),
-  )
+  // The other worker opens the storage shortly after the one that created it; until then, the folder is missing there.
+  const put = async (_: unknown, index: number) => {
+    let status = 0
+    await until(async () => {
+      status = (await ask(daemon, 'PUT', `/dav/remote/file-${index}`, { body: `body ${index}` })).status
+      return status !== 409
+    })
+    return status
+  }
+  t.same(await Promise.all(Array.from({ length: 12 }, put)), Array(12).fill(201))
   t.equal(await daemon.stop(), 0)
 })
-
-async function headOf(daemon: Daemon): Promise<number> {
-  return (await ask(daemon, 'HEAD', '/dav/remote')).status
-}
 
 void t.test('aria2 downloads through the proxy of either worker', { skip: skip || lacks('aria2c') }, async (t) => {
   const aria2 = await startAria2()

@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
 import { generateSync } from 'otplib'
 import { Client, type KeyboardInteractiveAuthMethod } from 'ssh2'
 import t, { type Test } from 'tap'
@@ -21,6 +20,7 @@ import {
   userPassword,
   type Envelope,
 } from './world.js'
+import { until } from '../until.js'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -383,9 +383,9 @@ void t.test('a rejected sign-in is logged in one line, without the entered name 
   await send(daemon.url, 'PROPFIND', '/dav/', { authorization: basic('admin', 'wrong-secret-3') })
   const running = daemon as unknown as RunningGateway
   await t.rejects(packets(t, running, 'admin', 'wrong-secret-4'))
-  await wait(200)
-  const lines = daemon.log.split('\n').filter((line) => line.includes('refused'))
-  t.equal(lines.length, 4, lines.join('\n'))
+  const lines = () => daemon.log.split('\n').filter((line) => line.includes('refused'))
+  await until(() => lines().length >= 4)
+  t.equal(lines().length, 4, lines().join('\n'))
   t.notMatch(daemon.log, /wrong-secret|typed as a name/)
   const { data } = await login(daemon, 'admin', daemon.adminPassword)
   t.notMatch(daemon.log, (data as { token: string }).token)

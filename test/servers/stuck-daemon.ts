@@ -18,6 +18,7 @@ const [data = ''] = process.argv.slice(2)
 
 /** Keeps the process alive, like an open connection of a driver. */
 function never(): Promise<never> {
+  console.error('a call is stuck')
   return new Promise(() => setInterval(() => undefined, 1000))
 }
 

@@ -11,6 +11,7 @@ import { startDaemon, type Daemon } from '../gateway.js'
 import { processorTimeOf } from '../processor-time.js'
 import { basic, lockinfo, propfind, proppatch, sender, texts } from '../protocols/webdav/dav-client.js'
 import { resident } from '../resident-memory.js'
+import { until } from '../until.js'
 
 const old = 'old '.repeat(50_000)
 const fresh = 'new '.repeat(50_000)
@@ -90,14 +91,6 @@ async function litter({ dataFolder }: Daemon): Promise<readonly string[]> {
     .map((each) => join(each.parentPath, each.name))
 }
 
-async function becomes(what: () => Promise<boolean>): Promise<boolean> {
-  for (let tries = 0; tries < 400; tries++) {
-    if (await what()) return true
-    await wait(50)
-  }
-  return false
-}
-
 void t.test('requests that are cut off', async (t) => {
   const daemon = await startDaemon(t)
   const send = sender(daemon)
@@ -115,15 +108,15 @@ void t.test('requests that are cut off', async (t) => {
         await Promise.all([1, 2, 3].flatMap(() => [cutOff(daemon, bytes, true), cutOff(daemon, bytes, false)]))
       }
       // Connections of the test's HTTP client remain open for its next request.
-      t.ok(await becomes(async () => (await handles(daemon)) <= atFirst + 2), 'no file descriptor is left open')
+      t.ok(await until(async () => (await handles(daemon)) <= atFirst + 2), 'no file descriptor is left open')
       // A staged file is removed after it is closed. A connection may still wait to be accepted.
-      t.ok(await becomes(async () => (await litter(daemon)).length === 0), 'no temporary file is left')
+      t.ok(await until(async () => (await litter(daemon)).length === 0), 'no temporary file is left')
       for (const file of ['/put', '/put-new', '/kept', '/copied', moving, moved]) {
         const { status, body } = await send('GET', file)
         t.ok(status === 404 || body === old || body === fresh, `${file} is complete or missing`)
       }
       // Requests that were received completely may still be running.
-      const soonIf = (mayRun: boolean) => (what: () => Promise<boolean>) => (mayRun ? becomes(what) : what())
+      const soonIf = (mayRun: boolean) => (what: () => Promise<boolean>) => (mayRun ? until(what) : what())
       const soon = soonIf(title === 'before the response')
       // MOVE has no body, so it is complete after the headers.
       const soonMoved = soonIf(part(100, 100) === 100)
@@ -170,7 +163,7 @@ void t.test('requests that are cut off', async (t) => {
     t.ok(Date.now() - began < 30_000, `${Date.now() - began} ms`)
     clearInterval(drops)
     for (const socket of sockets) socket.destroy()
-    t.ok(await becomes(async () => (await handles(daemon)) <= atFirst + 2))
+    t.ok(await until(async () => (await handles(daemon)) <= atFirst + 2))
     t.same(await litter(daemon), [])
   })
 
@@ -200,7 +193,7 @@ void t.test('requests that are cut off', async (t) => {
     t.comment(`${Math.round(grown)} MiB for ${Math.round((100 * body.length) / 2 ** 20)} MiB of answers`)
     t.ok(grown < 150, `${grown} MiB`)
     for (const socket of sockets) socket.destroy()
-    t.ok(await becomes(async () => (await handles(daemon)) <= atFirst + 2))
+    t.ok(await until(async () => (await handles(daemon)) <= atFirst + 2))
   })
 
   await t.test('bodies that are small on the wire and large in memory are rejected', async (t) => {

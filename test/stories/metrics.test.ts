@@ -15,6 +15,7 @@ import { altered, bare, type Over } from '../tree/tree-fixture.js'
 import { connectAll, connectWebDav, openSftp } from './protocols.js'
 import { connect, ended } from './task-client.js'
 import { http } from '../../protocols/http/index.js'
+import { until } from '../until.js'
 
 interface Gauged extends RunningGateway {
   /** The non-zero samples of transfers, without the histogram. */
@@ -45,10 +46,7 @@ async function start(t: Test, plan: readonly Planned[] = []): Promise<Gauged> {
   }
   const become = async (t: Test, expected: Readonly<Record<string, number>>, title: string) => {
     const wanted = JSON.stringify(Object.entries(expected).sort())
-    for (let tries = 0; tries < 100; tries++) {
-      if (JSON.stringify(Object.entries(await transfers()).sort()) === wanted) break
-      await delay(20)
-    }
+    await until(async () => JSON.stringify(Object.entries(await transfers()).sort()) === wanted)
     t.same(await transfers(), expected, title)
   }
   const mount = async (path: string, driver: string, addition: object = {}) => {
@@ -259,7 +257,7 @@ void t.test('a client that disconnects aborts its download or upload', async (t)
     })
     const key = (name: string, direction: Direction) =>
       `tidegate_${name}_total{direction="${direction}",outcome="aborted",protocol="webdav",storage="${storage}"}`
-    const after = await until(running, key('transfers', 'read'))
+    const after = await samplesWith(running, key('transfers', 'read'))
     t.equal(after[key('transfers', 'read')], 1, `${path} is aborted`)
     const sent = after[key('transfer_bytes', 'read')] ?? 0
     t.ok(sent > 0 && sent < content.length, `after ${sent} bytes`)
@@ -269,7 +267,7 @@ void t.test('a client that disconnects aborts its download or upload', async (t)
     await new Promise((resolve) => asked.write(Buffer.alloc(60_000), resolve))
     await delay(100)
     asked.destroy()
-    const later = await until(running, key('transfers', 'write'))
+    const later = await samplesWith(running, key('transfers', 'write'))
     t.equal(later[key('transfers', 'write')], 1)
     t.equal(later[key('transfer_bytes', 'write')], 60_000, 'the received bytes')
   }
@@ -311,8 +309,8 @@ function ask(running: Gauged, path: string, method: string, headers: Record<stri
 }
 
 /** The samples, when they contain this one. */
-async function until(running: Gauged, key: string): Promise<Readonly<Record<string, number>>> {
-  for (let tries = 0; tries < 100 && !(key in (await running.transfers())); tries++) await delay(20)
+async function samplesWith(running: Gauged, key: string): Promise<Readonly<Record<string, number>>> {
+  await until(async () => key in (await running.transfers()))
   return running.transfers()
 }
 

@@ -10,6 +10,7 @@ import { startGateway, type RunOptions } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { startCuttingProxy } from '../servers/cutting-proxy.js'
 import { sftpClients } from './sftp-clients.js'
+import { until } from '../until.js'
 
 const mebibyte = 1024 * 1024
 /** Size of the file in MiB. */
@@ -74,7 +75,7 @@ async function prepare(t: Test, { bytes = size, keep = false, ...options }: RunO
   /** The gateway may notice the interruption a little later than the client. */
   const settled = async (name: string) => {
     const names = async () => (await clients.sftp(['ls -1'])).out.split('\n').map((line) => line.trim())
-    for (let tries = 0; tries < 50 && !(await names()).includes(name); tries++) await wait(100)
+    await until(async () => (await names()).includes(name))
     return stored(name)
   }
   const half = Math.floor(bytes / 2)

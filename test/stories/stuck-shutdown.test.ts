@@ -1,13 +1,13 @@
 /** The daemon stops even if a backend never responds. */
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { openStore } from '../../src/database/store.js'
 import { startDaemon, type Daemon } from '../gateway.js'
 import { connectTo, storeOf, withoutSqlite } from '../store-location.js'
 import { post, signIn } from '../security/world.js'
+import { until } from '../until.js'
 
 const program = fileURLToPath(new URL('../servers/stuck-daemon.js', import.meta.url))
 
@@ -55,7 +55,7 @@ void t.test('the daemon stops although the driver call of a task never ends', as
   const { daemon, token } = await start(t, 'Stuck in read')
   const fields = { src_dir: '/stuck', dst_dir: '/', names: ['file'] }
   t.match(await post(daemon.url, '/api/fs/copy', fields, token), { code: 200 })
-  await wait(1000)
+  t.ok(await until(() => daemon.log.includes('a call is stuck')))
   t.equal(await daemon.stop(), 0)
   t.match(daemon.log, /"tasks":\[\{"id":"[\w-]+","kind":"copy",.*"msg":"tasks did not end in time/)
   t.equal(await isClosed(daemon.dataFolder), true)
@@ -69,7 +69,7 @@ void t.test('the daemon stops although a walk of the search index never ends', a
   const settings = [{ key: 'search_index', value: 'database' }]
   t.match(await post(daemon.url, '/api/admin/setting/save', settings, token), { code: 200 })
   t.match(await post(daemon.url, '/api/admin/index/build', {}, token), { code: 200 })
-  await wait(1000)
+  t.ok(await until(() => daemon.log.includes('a call is stuck')))
   t.equal(await daemon.stop(), 0)
   t.match(daemon.log, /"msg":"search index: the last changes were not indexed in time"/)
   t.equal(await isClosed(daemon.dataFolder), true)

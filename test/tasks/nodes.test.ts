@@ -11,6 +11,7 @@ import { TaskUploads } from '../../src/transfer/task-uploads.js'
 import { principal } from '../accounts/principals.js'
 import { engines } from '../database/engines.js'
 import { storageRow, taskRow } from '../database/store-rows.js'
+import { until } from '../until.js'
 
 const ada = principal()
 const eve = principal({ userId: 2, username: 'eve' })
@@ -75,10 +76,6 @@ async function nodeOf(t: Test, location: string, id: string, type: Partial<TaskT
     await close()
   })
   return { store, tasks, runs, disposed, kill: () => store.nodes.end(id) }
-}
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await wait(20)
 }
 
 for (const engine of engines) {

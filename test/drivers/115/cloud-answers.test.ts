@@ -11,6 +11,7 @@ import { downloadHost } from '../../doubles/115/downloads.js'
 import { failureOf, fetchDirectUrl, openCloud } from './mount.js'
 import { testEnv } from '../env.js'
 import { memoryState, mostInOneSecond } from '../lib/cloud/vendor.js'
+import { until } from '../../until.js'
 
 const mebibyte = 1024 * 1024
 /** A busy machine delays calls differently. */
@@ -29,14 +30,7 @@ const write = (driver: WritableDriver, path: string, content: string | Buffer) =
 const bodies = ({ uploads }: Double115) => uploads.oss.requests.bodyBytes()
 
 async function eventually(t: Test, what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 100; tries++) {
-    if (await isSo()) {
-      t.pass(what)
-      return
-    }
-    await wait(50)
-  }
-  t.fail(what)
+  t.ok(await until(isSo), what)
 }
 
 await t.test('a confirmed QR code is exchanged once, and becomes the cookie', async (t) => {

@@ -12,6 +12,7 @@ import { client, documentedLimits, startAliyundrive } from '../../doubles/aliyun
 import { credentials, newMount, openMount, unlimited, type Double } from './mount.js'
 import { testEnv } from '../env.js'
 import { memoryState, mostInOneSecond } from '../lib/cloud/vendor.js'
+import { until } from '../../until.js'
 
 const json = { 'content-type': 'application/json' }
 const calls = /POST openapi\.alipan\.com\/adrive/
@@ -346,11 +347,7 @@ await t.test('a replaced file is removed by its id, also by the next run', async
 
 /** Waits until something is so, which happens in the background. */
 async function settled(t: Test, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (let round = 0; round < 200; round++) {
-    if (await isSo()) return
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-  t.fail('it was not settled')
+  t.ok(await until(isSo), 'it is settled')
 }
 
 await t.test('a file whose completion is confirmed by nobody is looked for', async (t) => {

@@ -2,7 +2,6 @@
 import { chmod, mkdir, readdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Attributes } from '../../../src/contract/capabilities.js'
 import { FtpFiles } from '../../../drivers/ftp/files.js'
@@ -15,6 +14,7 @@ import { startPureFtpd } from '../../servers/pure-ftpd.js'
 import { startVsftpd } from '../../servers/vsftpd.js'
 import { sourceOf } from '../../tree/tree-fixture.js'
 import { emptyFolder, ftpSkip as skip, openFtpMount as open, started } from './mount.js'
+import { until } from '../../until.js'
 
 /** A driver behind a front whose replies the test can change later. */
 async function mounted(t: Test, start: () => Promise<FtpServer>, env?: Parameters<typeof open>[3]) {
@@ -219,7 +219,7 @@ void t.test('FTP removes orphaned staged files one after another, over few conne
     return 'pass'
   }
   for (let round = 0; round < 3; round++) t.same(await namesIn(driver, '/'), [])
-  for (let tries = 0; tries < 500 && (await readdir(files)).length > 0; tries++) await pause(10)
+  await until(async () => (await readdir(files)).length === 0)
   t.same(await readdir(files), [])
   t.equal(deleted.size, 50)
   t.ok(front.made <= 5, `${front.made} connections`)

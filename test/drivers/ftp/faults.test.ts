@@ -25,6 +25,7 @@ import type { FtpServer } from '../../servers/ftp-process.js'
 import { startPureFtpd } from '../../servers/pure-ftpd.js'
 import { startVsftpd } from '../../servers/vsftpd.js'
 import { emptyFolder, ftpSkip as skip, openFtpMount as open, started } from './mount.js'
+import { until } from '../../until.js'
 
 const run = promisify(execFile)
 const between = '127.0.0.2'
@@ -102,7 +103,7 @@ void t.test(
     t.same(await namesIn(driver, '/'), ['file'])
     for (const name of await readdir(files)) if (name !== 'file') await rm(join(files, name))
     await driver.close?.()
-    for (let tries = 0; tries < 100 && control.open > 0; tries++) await pause(20)
+    await until(() => control.open === 0)
     t.equal(control.open, 0, 'no connection is left open')
   },
 )
@@ -197,7 +198,7 @@ void t.test('FTP removes staged files of dead instances, and not those of other 
   for (const of of ['dead-run', 'other-run']) await writeFile(join(files, `.~tidegate-part-${of}-0123456789ab`), 'x')
   await put(driver, '/file', 'content')
   t.same(await namesIn(driver, '/'), ['file'])
-  for (let tries = 0; tries < 50 && (await readdir(files)).length > 2; tries++) await pause(20)
+  await until(async () => (await readdir(files)).length <= 2)
   t.same((await readdir(files)).sort(), ['.~tidegate-part-other-run-0123456789ab', 'file'])
   await driver.mkdir(at('/folder'))
   await writeFile(join(files, 'folder', '.~tidegate-part-dead-run-0123456789ab'), 'x')

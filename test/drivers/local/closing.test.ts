@@ -2,11 +2,11 @@
 import { closeSync, openSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Driver } from '../../../src/contract/driver.js'
 import { at, endless, put, refuses, source, textAt, type WritableDriver } from '../../driver-conformance/subject.js'
 import { openLocal } from '../env.js'
+import { until } from '../../until.js'
 
 async function storageAt(t: Test): Promise<{ folder: string; driver: WritableDriver }> {
   const folder = t.testdir({ file: 'old' })
@@ -80,7 +80,7 @@ await t.test(
     go()
     await writing
     for (const fd of taken) closeSync(fd)
-    for (let tries = 0; tries < 500 && readdirSync(folder).length > 1; tries++) await pause(10)
+    await until(() => readdirSync(folder).length <= 1)
     t.same(readdirSync(folder), ['file'])
     t.equal(readFileSync(join(folder, 'file'), 'utf8'), 'old')
   },

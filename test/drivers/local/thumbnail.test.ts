@@ -25,6 +25,7 @@ import { asPath } from '../../../src/base/path.js'
 import { lacks } from '../../programs.js'
 import { openLocal } from '../env.js'
 import { brightness, image, looksOf, sideways, video } from '../pictures.js'
+import { until } from '../../until.js'
 
 async function folderOf(t: Test): Promise<string> {
   const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-thumbnails-'))
@@ -209,10 +210,10 @@ void t.test(
         .match(/ff(mpeg|probe)/g)
     const leaving = new AbortController()
     const left = t.rejects(of('a.mp4', 'video', leaving.signal), { code: 'aborted' })
-    for (let tries = 0; tries < 200 && !programs(); tries++) await new Promise((resolve) => setTimeout(resolve, 1))
+    await until(() => programs() !== null)
     leaving.abort()
     await left
-    for (let tries = 0; tries < 200 && programs(); tries++) await new Promise((resolve) => setTimeout(resolve, 5))
+    await until(() => programs() === null)
     t.equal(programs(), null)
     t.same(await looksOf((await of('a.mp4', 'video')).bytes), [144, 81, 'png'], 'a later caller gets a thumbnail')
     t.same(await openFiles(folder), [])

@@ -15,6 +15,7 @@ import { lacks } from '../../programs.js'
 import { memoryState } from '../lib/cloud/vendor.js'
 import { leftFiles, leftReplacement } from '../lib/staged-files/left-replacements.js'
 import { obscured, rclone, startRclone, type RcloneMount } from './mount.js'
+import { until } from '../../until.js'
 
 const run = promisify(execFile)
 const skip = lacks('rclone')
@@ -31,14 +32,6 @@ async function processesOf(mount: RcloneMount): Promise<readonly number[]> {
 
 async function kill(mount: RcloneMount): Promise<void> {
   for (const pid of await processesOf(mount)) process.kill(pid, 'SIGKILL')
-}
-
-async function until(t: Test, holds: () => Promise<boolean>, message: string): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
-    if (await holds()) return void t.pass(message)
-    await pause(50)
-  }
-  t.fail(message)
 }
 
 async function prepare(t: Test): Promise<RcloneMount> {
@@ -121,7 +114,7 @@ void t.test(
     const reading = fail(async () => (await driver.read(at('/none'))).resume())
     await kill(mount)
     await reading
-    await until(t, async () => (await processesOf(mount)).length === 1, 'it is started again')
+    t.ok(await until(async () => (await processesOf(mount)).length === 1), 'it is started again')
     const texts = [commands, ...lines, ...errors.map((error) => `${String(error)} ${String((error as Error).cause)}`)]
     for (const secret of secrets) t.notOk(texts.some((text) => text.includes(secret)))
     t.ok(lines.some((line) => line.includes('rclone has ended')))
@@ -260,15 +253,12 @@ void t.test('killed at random, every call succeeds or fails clearly, and no file
     await kill(mount)
     for (const call of await Promise.allSettled(calls))
       if (call.status === 'rejected') t.match(call.reason, { code: /^(?:unavailable|not_found)$/ }, 'a clear error')
-    await until(
-      t,
-      () =>
-        driver.stat(at('/file')).then(
-          () => true,
-          () => false,
-        ),
-      'the storage works again',
-    )
+    const works = () =>
+      driver.stat(at('/file')).then(
+        () => true,
+        () => false,
+      )
+    t.ok(await until(works), 'the storage works again')
     const found = await bytesAt(driver, '/file')
     t.ok(
       contents.some((content) => content.equals(found)),
@@ -342,7 +332,7 @@ void t.test('the process ends with a daemon that is killed', { skip: skip || lac
   t.equal((await processesOf(mount)).length, 1)
   child.kill('SIGKILL')
   await once(child, 'exit')
-  await until(t, async () => (await processesOf(mount)).length === 0, 'it has ended')
+  t.ok(await until(async () => (await processesOf(mount)).length === 0), 'it has ended')
   const [left = ''] = await readdir(join(mount.data, 'rclone'))
   t.not(left, '', 'its folder remains')
   // As on a system where it could not be ended with the daemon.
@@ -353,7 +343,7 @@ void t.test('the process ends with a daemon that is killed', { skip: skip || lac
       stdio: 'ignore',
     },
   )
-  await until(t, async () => (await processesOf(mount)).length === 1, 'an orphan runs')
+  t.ok(await until(async () => (await processesOf(mount)).length === 1), 'an orphan runs')
   const driver = await mount.open('alias:')
   t.ok(orphan.signalCode === 'SIGKILL' || !(await processesOf(mount)).includes(orphan.pid ?? 0), 'the orphan was ended')
   t.notOk(existsSync(join(mount.data, 'rclone', left)), 'its folder was removed')

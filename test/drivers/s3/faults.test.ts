@@ -23,6 +23,7 @@ import { swiftPrograms } from '../../servers/swift.js'
 import { sourceOf } from '../../tree/tree-fixture.js'
 import { testEnv } from '../env.js'
 import { startBucket } from './mount.js'
+import { until } from '../../until.js'
 
 const mebibyte = 1024 * 1024
 
@@ -207,7 +208,7 @@ await t.test('S3: direct URLs, copies in parts and faults', { skip: lacks(...swi
     setTimeout(() => void driver.close?.(), 200)
     await refuses(t, () => stalled, 'aborted', 'a stalled call when the driver closes')
     proxy.heal()
-    for (let tries = 0; tries < 100 && proxy.open > 0; tries++) await new Promise((resolve) => setTimeout(resolve, 20))
+    await until(() => proxy.open === 0)
     t.equal(proxy.open, 0, 'no connection is left')
     const again = await open(bucket.options())
     await put(again, '/after', 'all is well')

@@ -36,6 +36,7 @@ import { altered, type Over } from '../../tree/tree-fixture.js'
 import { testEnv } from '../env.js'
 import { memoryState } from '../lib/cloud/vendor.js'
 import { leftFiles, leftReplacement } from '../lib/staged-files/left-replacements.js'
+import { until } from '../../until.js'
 
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
@@ -204,15 +205,15 @@ async function fill(driver: WritableDriver): Promise<void> {
   for (const name of members) await put(driver, `/folder/${name}`, '')
 }
 
-/** Waits until no connection is open, for two seconds at most. Resolves to the number of open connections. */
+/** Waits until no connection is open. Resolves to the number of open connections. */
 async function settled(proxy: CuttingProxy): Promise<number> {
-  for (let tries = 0; tries < 100 && proxy.open > 0; tries++) await pause(20)
+  await until(() => proxy.open === 0)
   return proxy.open
 }
 
 async function litterIn(root: string): Promise<readonly string[]> {
   const litter = async () => (await readdir(root, { recursive: true })).filter((name) => name.includes('~tidegate'))
-  for (let tries = 0; tries < 60 && (await litter()).length > 0; tries++) await pause(20)
+  await until(async () => (await litter()).length === 0)
   return litter()
 }
 

@@ -12,6 +12,7 @@ import { lacks } from '../../programs.js'
 import { startOpenSsh } from '../../servers/openssh.js'
 import { testEnv } from '../env.js'
 import { memoryState } from '../lib/cloud/vendor.js'
+import { until } from '../../until.js'
 
 void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
   const server = await startOpenSsh()
@@ -129,8 +130,7 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
       (await listed(driver, '/')).map(({ name }) => name),
       ['file'],
     )
-    for (let tries = 0; tries < 50 && (await readdir(root)).length > 2; tries++)
-      await new Promise((go) => setTimeout(go, 20))
+    await until(async () => (await readdir(root)).length <= 2)
     t.same((await readdir(root)).sort(), ['.~tidegate-part-other-run-abc', 'file'])
     t.equal(await textAt(driver, '/file'), 'content')
     await driver.close?.()

@@ -21,6 +21,7 @@ import { lacks } from '../../programs.js'
 import { startCuttingProxy } from '../../servers/cutting-proxy.js'
 import { sambaPrograms, startSamba } from '../../servers/samba.js'
 import { openShare } from './mount.js'
+import { until } from '../../until.js'
 
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
@@ -45,7 +46,7 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
   /** Waits until the server has noticed a cut connection and cleaned up. */
   const settled = async (root: string, expected: readonly string[]): Promise<string[]> => {
     const names = async () => (await readdir(root)).sort()
-    for (let tries = 0; tries < 100 && (await names()).length !== expected.length; tries++) await pause(20)
+    await until(async () => (await names()).length === expected.length)
     return names()
   }
 
@@ -72,7 +73,7 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
     proxy.heal()
     t.same(await namesIn(driver, '/'), ['file'], 'the file is listed again')
     await driver.close?.()
-    for (let tries = 0; tries < 100 && proxy.open > 0; tries++) await pause(20)
+    await until(() => proxy.open === 0)
     t.equal(proxy.open, 0, 'no connection is left')
   })
 
@@ -152,7 +153,7 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
       await refuses(t, () => stalled, 'aborted', 'a stalled call when the driver closes')
       await refuses(t, () => driver.stat(at('/file')), 'aborted', 'later calls')
       proxy.heal()
-      for (let tries = 0; tries < 100 && proxy.open > 0; tries++) await pause(20)
+      await until(() => proxy.open === 0)
       t.equal(proxy.open, 0, 'no connection is left')
     },
   )

@@ -18,6 +18,7 @@ import {
 import { lacks, onlyWithVariants } from '../../programs.js'
 import { sambaPrograms, startSamba, type SambaSettings } from '../../servers/samba.js'
 import { openNewFolder, openShare } from './mount.js'
+import { until } from '../../until.js'
 
 const modes: readonly (SambaSettings & { readonly name: string; readonly many: number })[] = [
   { name: 'with Samba’s defaults', many: 1100 },
@@ -136,9 +137,7 @@ await t.test('SMB: options, open files and names', { skip: lacks(...sambaProgram
     await driver.mkdir(at('/folder'))
     const { source: body, body: stream } = endless()
     const writing = driver.write(at('/folder/file'), body)
-    for (let tries = 0; tries < 100 && (await readdir(join(root, 'folder'))).length === 0; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
+    await until(async () => (await readdir(join(root, 'folder'))).length > 0)
     await refuses(t, async () => driver.move?.(at('/folder'), at('/moved')), 'busy', 'a move')
     stream.push(null)
     await writing
@@ -201,9 +200,7 @@ await t.test('SMB: options, open files and names', { skip: lacks(...sambaProgram
     await mkdir(join(root, 'folder'))
     await writeFile(join(root, 'folder', '.~tidegate-part-dead-run-abc'), 'x')
     t.same(await namesIn(driver, '/'), ['folder'])
-    for (let tries = 0; tries < 50 && (await readdir(root)).length > 2; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
+    await until(async () => (await readdir(root)).length <= 2)
     t.same((await readdir(root)).sort(), ['.~tidegate-part-other-run-abc', 'folder'])
     await driver.remove(at('/folder'))
     await t.rejects(access(join(root, 'folder')), { code: 'ENOENT' })

@@ -22,6 +22,7 @@ import {
 } from '../../driver-conformance/subject.js'
 import { testEnv } from '../env.js'
 import { memoryState } from '../lib/cloud/vendor.js'
+import { until } from '../../until.js'
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -510,10 +511,10 @@ await t.test('WebDAV publishes the new file if a failed MOVE has already removed
   const instance = { name: 'another', isOver: () => true }
   const later = await open(t, address, {}, { state, instance })
   t.same(await namesIn(later, '/'), [])
-  for (let tries = 0; tries < 50 && !files.has('/dav/file'); tries++) await pause(20)
+  await until(() => files.has('/dav/file'))
   t.same([...files], ['/dav/file'], 'by a later instance, when the folder is listed')
   t.same(await namesIn(later, '/'), ['file'])
-  for (let tries = 0; tries < 50 && kept.size > 0; tries++) await pause(20)
+  await until(() => kept.size === 0)
   t.same([...kept], [], 'no state remains')
 })
 
@@ -557,10 +558,6 @@ async function moving(t: Test, step: (which: 'remove' | 'copy' | 'end', reply: S
     }
   })
   return { address, files }
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await pause(5)
 }
 
 await t.test('WebDAV: an abort during a MOVE loses neither file', async (t) => {

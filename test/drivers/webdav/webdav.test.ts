@@ -13,6 +13,7 @@ import { lacks } from '../../programs.js'
 import { apacheAccount, apachePrograms, startApacheDav } from '../../servers/apache-dav.js'
 import { startCuttingProxy } from '../../servers/cutting-proxy.js'
 import { testEnv } from '../env.js'
+import { until } from '../../until.js'
 
 void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
   const server = await startApacheDav()
@@ -116,8 +117,7 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
     await put(driver, '/empty/.~tidegate-part-dead-run-abc', 'x')
     t.same(await namesIn(driver, '/'), ['empty', 'file'])
     await driver.remove(at('/empty'))
-    for (let tries = 0; tries < 50 && (await readdir(join(server.files, name))).length > 2; tries++)
-      await new Promise((resolve) => setTimeout(resolve, 20))
+    await until(async () => (await readdir(join(server.files, name))).length <= 2)
     t.same((await readdir(join(server.files, name))).sort(), ['.~tidegate-part-other-run-abc', 'file'])
     await driver.close?.()
   })
@@ -133,10 +133,10 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
     const stands = async (what: string) => {
       proxy.heal()
       t.ok((await bytesAt(driver, '/file')).equals(old), `${what}: the old file is unchanged`)
-      for (let tries = 0; tries < 100 && (await readdir(join(server.files, name))).length > 2; tries++) {
+      await until(async () => {
         await namesIn(driver, '/')
-        await new Promise((resolve) => setTimeout(resolve, 20))
-      }
+        return (await readdir(join(server.files, name))).length <= 2
+      })
       t.same((await readdir(join(server.files, name))).sort(), ['file', 'tree'], `${what}: no staged file is left`)
     }
     for (const bytes of [1, 500, 1_000_000, 3_000_000]) {
@@ -171,7 +171,7 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
     setTimeout(() => void driver.close?.(), 200)
     await refuses(t, () => stalled, 'aborted', 'a stalled call when the driver closes')
     proxy.heal()
-    for (let tries = 0; tries < 100 && proxy.open > 0; tries++) await new Promise((resolve) => setTimeout(resolve, 20))
+    await until(() => proxy.open === 0)
     t.equal(proxy.open, 0, 'no connection is left')
   })
 })

@@ -10,6 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { bodySource, drain, receiveBody, withTimeout } from '../../../protocols/lib/request-body.js'
 import { toGatewayError } from '../../../src/base/errors.js'
+import { until } from '../../until.js'
 
 async function serve(
   test: Test,
@@ -88,18 +89,21 @@ void t.test('receiveBody() streams a small body that arrives slowly', async (t) 
 
 void t.test('receiveBody() of a client that disconnects before its end, or before the call, is aborted', async (t) => {
   const outcomes: Promise<unknown>[] = []
+  let asked = 0
   const port = await serve(t, async (request) => {
+    asked++
     const isLate = request.url === '/late'
     if (isLate) await new Promise((resolve) => request.socket.once('close', resolve))
     const read = async () => buffer(await (await receiveBody(request)).read())
     outcomes.push(read().catch(toGatewayError))
   })
   const send = async (path: string, sent: string) => {
+    const before = asked
     const socket = connect(port, '127.0.0.1')
     socket.write(`PUT ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n${sent}`)
-    await delay(50)
+    await until(() => asked > before)
     socket.destroy()
-    await delay(50)
+    await until(() => outcomes.length === asked)
   }
   await send('/', 'ab')
   await send('/late', 'ab')
@@ -169,31 +173,32 @@ void t.test('a body can be read once, and only from its start', async (t) => {
 
 for (const framing of ['Content-Length: 1000000', 'Transfer-Encoding: chunked'] as const) {
   void t.test(`a request that closes before its end fails with aborted (${framing})`, async (t) => {
-    let resolve: (outcome: unknown) => void = () => undefined
-    const promise = new Promise<unknown>((done) => (resolve = done))
+    let outcome: Promise<unknown> | undefined
     const port = await serve(t, async (request) => {
-      resolve(await outcomeOf(request))
+      outcome = outcomeOf(request)
     })
     const socket = connect(port, '127.0.0.1')
     socket.write(
       `PUT / HTTP/1.1\r\nHost: x\r\n${framing}\r\n\r\n${framing.startsWith('T') ? '5\r\nhello\r\n' : 'hello'}`,
     )
-    await delay(50)
+    await until(() => outcome !== undefined)
     socket.destroy()
-    t.match(await promise, { code: 'aborted' })
+    t.match(await outcome, { code: 'aborted' })
   })
 }
 
 void t.test('reading a body after the client has disconnected fails with aborted', async (t) => {
   let resolve: (outcome: unknown) => void = () => undefined
   const promise = new Promise<unknown>((done) => (resolve = done))
+  let isAsked = false
   const port = await serve(t, async (request) => {
+    isAsked = true
     await new Promise((closed) => request.on('error', () => undefined).on('close', closed))
     resolve(await outcomeOf(request))
   })
   const socket = connect(port, '127.0.0.1')
   socket.write('PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhello')
-  await delay(50)
+  await until(() => isAsked)
   socket.destroy()
   t.match(await promise, { code: 'aborted' })
 })

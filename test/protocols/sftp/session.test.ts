@@ -24,6 +24,7 @@ import {
   uint64,
 } from './packet-client.js'
 import { openChannel, password, serveProtocol, startProtocol, type Running } from './server-fixture.js'
+import { until } from '../../until.js'
 
 let running: Running
 let ssh: Client
@@ -134,9 +135,7 @@ void t.test('CREAT with EXCL reserves the name at once, and releases it when the
   t.match(await client.stat('/claimed'), { size: 0 })
   await writer.write(handle, 0, 'half')
   connection.end()
-  for (let tries = 0; tries < 50 && (await client.stat('/claimed')) !== status.noSuchFile; tries++) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
+  await until(async () => (await client.stat('/claimed')) === status.noSuchFile)
   t.equal(await client.stat('/claimed'), status.noSuchFile)
   const again = await client.mustOpen('/claimed', write | create | exclusive)
   await client.write(again, 0, 'mine')
@@ -168,9 +167,7 @@ void t.test('a name that CREAT with EXCL reserves is released without the permis
     await writer.mustOpen(path, write | create | exclusive)
     t.match(await client.stat(path), { size: 0 })
     await end(connection)
-    for (let tries = 0; tries < 50 && (await client.stat(path)) !== status.noSuchFile; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
+    await until(async () => (await client.stat(path)) === status.noSuchFile)
     t.equal(await client.stat(path), status.noSuchFile, path)
   }
 })

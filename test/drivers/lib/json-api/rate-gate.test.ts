@@ -2,6 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { otherCalls, RateGate, type CallRates } from '../../../../drivers/lib/json-api/rate-gate.js'
+import type { GatewayError } from '../../../../src/base/errors.js'
 import type { DriverState } from '../../../../src/contract/driver-env.js'
 import { refuses } from '../../../driver-conformance/subject.js'
 import { memoryState, mostInOneSecond } from '../cloud/vendor.js'
@@ -55,18 +56,19 @@ await t.test('a high limit is nearly used', async (t) => {
 })
 
 await t.test('an aborted call leaves its turn to the next one', async (t) => {
-  const gate = await open(t, { perSecond: 5 })
-  await gate.pass()
+  const gate = await open(t, { perSecond: 1 })
+  // All in one turn: on a busy machine, the time of the next call might come in between.
+  const first = gate.pass()
   const controller = new AbortController()
   const aborted = Promise.all(
     Array.from({ length: 20 }, () => refuses(t, () => gate.pass(controller.signal), 'aborted', 'waiting')),
   )
   const last = gate.pass()
   controller.abort()
-  await aborted
+  await Promise.all([first, aborted])
   const start = performance.now()
   await last
-  t.ok(performance.now() - start < 4000, 'it did not wait for the turns of the others')
+  t.ok(performance.now() - start < 10_000, 'it did not wait for the turns of the others')
   await refuses(t, () => gate.pass(AbortSignal.abort()), 'aborted', 'aborted before')
 })
 
@@ -79,16 +81,19 @@ await t.test('without a limit, calls pass at once', async (t) => {
 
 await t.test('a short pause delays all calls, a longer one rejects them with the remaining seconds', async (t) => {
   const gate = await open(t)
-  await gate.pause(0.3)
   const start = performance.now()
+  await gate.pause(0.3)
   await Promise.all([gate.pass(), gate.pass(), gate.pass()])
   t.ok(performance.now() - start >= 290, 'they waited')
-  await gate.pause(2)
+  await gate.pause(20)
   const waiting = refuses(t, () => gate.pass(), 'unavailable', 'a call that waits while the pause grows')
   await wait(10)
   await gate.pause(120)
   await waiting
-  await t.rejects(gate.pass(), { code: 'unavailable', retryAfter: 120 })
+  const refusal: unknown = await gate.pass().catch((error: unknown) => error)
+  t.match(refusal, { code: 'unavailable' })
+  const { retryAfter = 0 } = refusal as GatewayError
+  t.ok(retryAfter > 60 && retryAfter <= 120, `${retryAfter} seconds`)
   await gate.pause(1)
   await t.rejects(gate.pass(), { code: 'unavailable' }, 'a shorter pause does not end a longer one')
 })
@@ -163,12 +168,12 @@ await t.test('storages of one account share its limit and its pauses, others do 
 await t.test('closing one storage ends its own calls only', async (t) => {
   const scope = 'closing'
   const [one, two] = [await open(t, { scope, perSecond: 2 }), await open(t, { scope, perSecond: 2 })]
-  await one.pass()
+  // All in one turn, as above.
+  const first = one.pass()
   const ended = refuses(t, () => one.pass(), 'aborted', 'a call of the closed storage')
   const goesOn = two.pass()
   one.close()
-  await ended
-  await goesOn
+  await Promise.all([first, ended, goesOn])
 })
 
 await t.test('classes of calls have limits of their own', async (t) => {

@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { ApiError } from '../../../../protocols/http/api/errors.js'
 import { filePart } from '../../../../protocols/http/files/form-upload.js'
@@ -11,6 +10,7 @@ import { drain } from '../../../../protocols/lib/request-body.js'
 import { toGatewayError } from '../../../../src/base/errors.js'
 import { verifiedSource } from '../../../../src/contract/sources.js'
 import { listen } from '../listen.js'
+import { until } from '../../../until.js'
 
 interface Outcome {
   bytes?: Buffer
@@ -18,9 +18,11 @@ interface Outcome {
 }
 
 /** A server that reads the file of each form, and the results. */
-async function receiver(test: Test): Promise<{ url: string; outcomes: Outcome[] }> {
+async function receiver(test: Test): Promise<{ url: string; asked: () => number; outcomes: Outcome[] }> {
   const outcomes: Outcome[] = []
+  let asked = 0
   const url = await listen(test, (request, response) => {
+    asked++
     void (async () => {
       try {
         const part = await filePart(request, new AbortController().signal)
@@ -33,7 +35,7 @@ async function receiver(test: Test): Promise<{ url: string; outcomes: Outcome[] 
       await drain(request)
     })()
   })
-  return { url, outcomes }
+  return { url, asked: () => asked, outcomes }
 }
 
 void t.test('the part `file` is read completely, with any parts around it', async (t) => {
@@ -62,7 +64,7 @@ void t.test('a form without the part `file` is rejected', async (t) => {
 })
 
 void t.test('a truncated form is rejected', async (t) => {
-  const { url, outcomes } = await receiver(t)
+  const { url, asked, outcomes } = await receiver(t)
   const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
   const headers = { 'content-type': 'multipart/form-data; boundary=b' }
   for (const body of [head + 'content', head + 'content\r\n--b', head, '--b\r\n', 'rubbish', '']) {
@@ -77,13 +79,14 @@ void t.test('a truncated form is rejected', async (t) => {
   t.same(outcomes, [{ code: 'invalid' }])
 
   outcomes.length = 0
+  const before = asked()
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   socket.write(
     `PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\nContent-Type: ${headers['content-type']}\r\n\r\n${head}abc`,
   )
-  await delay(50)
+  await until(() => asked() > before)
   socket.destroy()
-  await delay(50)
+  await until(() => outcomes.length > 0)
   t.same(outcomes, [{ code: 'aborted' }])
 })
 

@@ -2,6 +2,7 @@
 import t from 'tap'
 import { asPath } from '../../../../src/base/path.js'
 import { serve, type Served } from '../served.js'
+import { until } from '../../../until.js'
 
 interface StorageObject {
   readonly id: number
@@ -226,9 +227,7 @@ void t.test('all storages are restarted in the background', async (t) => {
     t.strictSame(await admin.post('/api/admin/storage/load_all'), done)
     t.match(await admin.post('/api/fs/list', { path: '/' }), { code: 200 }, 'requests are served meanwhile')
   }
-  for (let tries = 0; tries < 100 && (await storageAt(admin, '/')).status !== 'work'; tries++) {
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
+  await until(async () => (await storageAt(admin, '/')).status === 'work')
   t.strictSame(await admin.names('/'), [], 'the memory driver is empty after a restart')
 })
 

@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { serve, type Envelope, type Served } from '../served.js'
+import { until } from '../../../until.js'
 
 const done = { code: 200, message: 'success', data: null }
 
@@ -202,7 +203,7 @@ void t.test('As-Task responds when the whole body is received', async (t) => {
       },
     },
   })
-  for (let round = 0; round < 50 && (await served.content('/a/b/file')) !== 'content'; round += 1) await delay(20)
+  await until(async () => (await served.content('/a/b/file')) === 'content')
   t.equal(await served.content('/a/b/file'), 'content')
   const as = { 'as-task': 'true' }
   t.match(await served.put('/a/taken', 'x', { ...as, overwrite: 'false' }), { code: 403, message: 'file exists' })
@@ -226,7 +227,7 @@ void t.test('an upload as a task leaves nothing in the spool, after success, fai
     { state: 7, error: 'not a folder' },
   ])
   t.match(data, { task: { id: tasks[0]?.id, status: 'uploading' } })
-  for (let round = 0; round < 50 && (await readdir(folder)).length > 0; round += 1) await delay(20)
+  await until(async () => (await readdir(folder)).length === 0)
   t.same(await readdir(folder), [])
   const refused = { code: 500, message: 'the received bytes are gone: upload the file again' }
   t.match(await served.post(`/api/task/upload/retry?tid=${tasks[1]?.id}`), refused)
