@@ -38,17 +38,17 @@ export class HttpAuthorization {
   }
 
   /**
-   * Processes the `WWW-Authenticate` header of the response to a request with the header `sent`. Returns whether to
-   * repeat the request: if nothing was sent, if the challenge is stale, or if a newer challenge is in use. False if the
-   * credentials were rejected.
+   * Processes the `WWW-Authenticate` header of the response to a request with the header `sent`. Returns why to repeat
+   * the request: its nonce was `stale`, or there is a `new` challenge, because nothing was sent or because another
+   * request has received it. `rejected`: the credentials were.
    */
-  acceptChallenge(header: string | undefined, sent: string | undefined): boolean {
+  acceptChallenge(header: string | undefined, sent: string | undefined): 'stale' | 'new' | 'rejected' {
     const challenges = parseChallenges(header ?? '')
     const digest = challenges.find(
       ({ scheme, parameters }) => scheme === 'digest' && algorithmOf(parameters) !== undefined,
     )
     const offered = digest ?? challenges.find(({ scheme }) => scheme === 'basic')
-    if (!offered) return false
+    if (!offered) return 'rejected'
     const current = this.#challenge?.parameters.get('nonce')
     const isStale = offered.parameters.get('stale')?.toLowerCase() === 'true'
     const isSuperseded =
@@ -58,7 +58,8 @@ export class HttpAuthorization {
       this.#challenge = offered
       this.#uses = 0
     }
-    return sent === undefined || isStale || isSuperseded
+    if (sent !== undefined && isStale) return 'stale'
+    return sent === undefined || isSuperseded ? 'new' : 'rejected'
   }
 }
 

@@ -100,7 +100,11 @@ const continueTimeout = 1000
 /** The `User-Agent` of requests that have no other. */
 export const defaultUserAgent = 'tidegate'
 const maxRedirects = 5
-const maxChallenges = 3
+/**
+ * Maximum number of challenges that one request answers. A busy server may take longer for many concurrent requests
+ * than it accepts a nonce, and then finds the next one stale too.
+ */
+const maxChallenges = { new: 3, stale: 10 } as const
 /** Maximum number of consecutive stale connections for one request. */
 const maxStaleConnections = 5
 
@@ -205,7 +209,8 @@ export class HttpClient {
     // Never true again after a redirect to another origin, like the Authorization header in the Fetch standard: that
     // origin chose the redirect back.
     let isSameOrigin = true
-    for (let challenges = 0, redirects = 0, staleConnections = 0; ;) {
+    const challenges = { new: 0, stale: 0 }
+    for (let redirects = 0, staleConnections = 0; ;) {
       const isTrusted = isSameOrigin && this.#isAddress(url)
       const sent = isTrusted ? this.#authorization?.header(request.method, url.pathname + url.search) : undefined
       const outgoing = new PendingRequest(this.#server, isSameOrigin ? request : portable(request), {
@@ -227,9 +232,9 @@ export class HttpClient {
       }
       const { status, headers } = response
       if (outgoing.isBodyTaken) return response
-      if (status === 401 && isTrusted && challenges < maxChallenges) {
-        challenges++
-        if (this.#authorization?.acceptChallenge(headers['www-authenticate'], sent) !== true) return response
+      if (status === 401 && isTrusted) {
+        const why = this.#authorization?.acceptChallenge(headers['www-authenticate'], sent) ?? 'rejected'
+        if (why === 'rejected' || challenges[why]++ >= maxChallenges[why]) return response
       } else {
         const target = request.follow === false ? undefined : redirectOf(response)
         if (!target) return response

@@ -452,6 +452,23 @@ await t.test('HttpClient answers a stale Digest challenge again', async (t) => {
   t.equal(seen.length, 4)
 })
 
+await t.test('HttpClient answers ten challenges of a busy server whose nonces become stale, and no more', async (t) => {
+  let count = 0
+  let last = 9
+  const { address, seen } = await serve(t, (request, response) => {
+    if (request.headers.authorization !== undefined && seen.length > last) return void response.end('ok')
+    response
+      .writeHead(401, { 'www-authenticate': `Digest realm="r", nonce="n${count++}", qop="auth", stale=true` })
+      .end()
+  })
+  const client = clientOf(t, address)
+  t.equal((await ask(client, { method: 'GET', url: address })).text, 'ok')
+  last = Infinity
+  seen.length = 0
+  t.equal((await ask(client, { method: 'GET', url: address })).status, 401)
+  t.equal(seen.length, 11)
+})
+
 await t.test('HttpClient answers a stale Digest challenge before it sends a body', async (t) => {
   const names = ['somebody', '用户 ü']
   for (const username of names) {
