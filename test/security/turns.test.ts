@@ -298,7 +298,8 @@ function* settingFields(): Generator<Field> {
       body: JSON.stringify([{ key, value }]),
     })
     const title = `POST /api/admin/setting/save ${key}`
-    yield { title, room: 1_000_000, isAdministration: true, stride: 6, takesPatterns: hasPatterns(help), request }
+    const stride = Math.max(6, sampling / 2)
+    yield { title, room: 1_000_000, isAdministration: true, stride, takesPatterns: hasPatterns(help), request }
   }
 }
 
