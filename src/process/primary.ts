@@ -20,6 +20,8 @@ import { OutgoingMessages, type Counts, type ToPrimary, type ToWorker } from './
 /** Milliseconds between two checks of the workers, and without an answer after which one is killed. */
 const checkInterval = 5000
 const checkTimeout = 25_000
+/** As `checkTimeout`, for a worker that does not accept connections yet: a busy machine may take long to start it. */
+const startTimeout = 5 * 60_000
 /** Milliseconds before a worker that has ended is replaced. */
 const restartDelay = 1000
 /** A primary whose workers have ended this often within a minute ends too. */
@@ -220,7 +222,8 @@ class Primary {
 
   #check(): void {
     for (const running of this.#workers) {
-      if (performance.now() - running.healthyAt < checkTimeout) running.outgoing.send({ kind: 'check' })
+      const timeout = running.isReady || this.#isStopping ? checkTimeout : startTimeout
+      if (performance.now() - running.healthyAt < timeout) running.outgoing.send({ kind: 'check' })
       else {
         this.options.log.error({ pid: running.worker.process.pid }, 'a worker does not answer; killing it')
         running.worker.process.kill('SIGKILL')

@@ -241,6 +241,15 @@ void t.test('a killed worker is replaced, and the others go on', { skip }, async
   t.equal(await daemon.stop(), 0)
 })
 
+void t.test('workers whose start takes half a minute are waited for', async (t) => {
+  const slow = `import cluster from 'node:cluster'
+    if (cluster.isWorker) await new Promise((resolve) => setTimeout(resolve, 32_000))`
+  const preloaded = `--import=data:text/javascript,${encodeURIComponent(slow)}`
+  const daemon = await startDaemon(t, { environment: { TIDEGATE_WORKERS: '2', NODE_OPTIONS: preloaded } })
+  t.notMatch(daemon.log, 'does not answer')
+  t.equal(await daemon.stop(), 0)
+})
+
 void t.test('a worker that does not answer does not keep the daemon from stopping', { skip }, async (t) => {
   const daemon = await startWorkers(t)
   const [worker = 0] = await workersOf(daemon)
