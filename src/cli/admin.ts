@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { Option, type Command } from 'commander'
 import { fingerprintOf, parseKeyLine, type KeyFingerprint, type PublicKey } from '../accounts/public-keys.js'
 import { GatewayError } from '../base/errors.js'
-import { importHostKeys, publicHostKeys, rotateHostKeys } from '../../protocols/sftp/host-keys.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
 import { readPassword, withPasswordOptions, type PasswordFlags } from './password.js'
@@ -46,6 +45,8 @@ export function addAdminCommands(program: Command): void {
     .action((flags: CommonFlags & { readonly rotate?: boolean; readonly import?: boolean }) =>
       inDataFolder(flags, async ({ config, store: { secrets } }) => {
         const folder = join(config.data, 'ssh')
+        // Imported lazily: it loads the library of SSH, which other commands do not need.
+        const { importHostKeys, publicHostKeys, rotateHostKeys } = await import('../../protocols/sftp/host-keys.js')
         const change = flags.rotate === true ? rotateHostKeys : flags.import === true ? importHostKeys : undefined
         const kept = (await change?.(secrets, folder)) ?? []
         const keys = (await publicHostKeys(secrets)).map((line) => ({ ...describe(parseKeyLine(line)), line }))

@@ -3,12 +3,14 @@ import { randomBytes } from 'node:crypto'
 import type { Knex } from 'knex'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import type { Engine, ProcessChannel } from './engine.js'
-import { connectPostgres, openPostgres } from './postgres.js'
 import { connectSqlite, openSqlite } from './sqlite.js'
 import { connectionLimits, isPostgresUrl, withoutPassword } from './store-url.js'
 
 const noPassword =
   'no password was found: set PGPASSWORD, or PGPASSFILE to a file of mode 0600 with a line for this host, port, database and user'
+
+/** Imported lazily: most installations have no PostgreSQL, and each command would wait for its client. */
+const postgres = () => import('./postgres.js')
 
 /** A random id for a process that is not a daemon. */
 export function newNode(): string {
@@ -33,11 +35,11 @@ export async function openEngine(
   prepare: (connection: Knex) => Promise<void>,
   { channel, connections = connectionLimits.default }: EngineOptions = {},
 ): Promise<Engine> {
-  return explained(location, () =>
-    isPostgresUrl(location)
-      ? openPostgres({ url: location, session: node, connections }, prepare)
-      : openSqlite(location, prepare, channel),
-  )
+  return explained(location, async () => {
+    if (!isPostgresUrl(location)) return openSqlite(location, prepare, channel)
+    const { openPostgres } = await postgres()
+    return openPostgres({ url: location, session: node, connections }, prepare)
+  })
 }
 
 /**
@@ -48,7 +50,7 @@ export async function openEngine(
 export async function withConnection<T>(location: string, work: (connection: Knex) => Promise<T>): Promise<T> {
   return explained(location, async () => {
     const connection = isPostgresUrl(location)
-      ? connectPostgres({ url: location, session: newNode() }, 1)
+      ? (await postgres()).connectPostgres({ url: location, session: newNode() }, 1)
       : connectSqlite(location)
     try {
       return await work(connection)

@@ -1,13 +1,13 @@
 /** What the database says: accounts, settings, host keys, and the folders of this machine that storages show. */
 import { realpath, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { publicHostKeys } from '../../../protocols/sftp/host-keys.js'
 import type { Accounts } from '../../accounts/accounts.js'
 import { isGatewayError } from '../../base/errors.js'
 import type { Config } from '../../installation/config.js'
 import type { Settings } from '../../settings/settings.js'
 import { parseAddition } from '../../mounts/fields.js'
 import type { StorageRow } from '../../database/rows.js'
+import type { Store } from '../../database/tables.js'
 import type { DataFolder } from '../data-folder.js'
 import { commandLine, reasonOf, shellWord, wrong, type Finding } from '../finding.js'
 import { mayRead } from './owner.js'
@@ -59,8 +59,10 @@ async function temporaryFolderFinding(settings: Settings): Promise<Finding> {
   return wrong(what, `the setting offline_download_temp_dir names ${folder}, which is no folder`, remedy)
 }
 
-async function hostKeysFinding(config: Config, secrets: Parameters<typeof publicHostKeys>[0]): Promise<Finding> {
+async function hostKeysFinding(config: Config, secrets: Store['secrets']): Promise<Finding> {
   const what = 'host keys'
+  // Imported lazily, as in `admin host-keys`.
+  const { publicHostKeys } = await import('../../../protocols/sftp/host-keys.js')
   try {
     return { what, ok: true, detail: `${(await publicHostKeys(secrets)).length} in the database` }
   } catch (error) {

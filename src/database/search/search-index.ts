@@ -2,8 +2,6 @@
 import type { Knex } from 'knex'
 import { NamesReader } from './names-reader.js'
 import type { NamesWriter } from './names-writer.js'
-import { postgresDialect, PostgresNamesWriter } from './postgres-names.js'
-import { openPostgresTables } from './postgres-tables.js'
 import { openSqliteFile } from './sqlite-file.js'
 import { sqliteDialect, SqliteNamesWriter } from './sqlite-names.js'
 
@@ -28,6 +26,11 @@ export async function openSearchIndex(file: string): Promise<SearchIndex> {
  * open it, and one of them may write. Uses at most three connections of its own. Rejects with `unavailable`.
  */
 export async function openPostgresSearchIndex(connection: Readonly<Knex.PgConnectionConfig>): Promise<SearchIndex> {
+  // Imported lazily, as in `open-engine.ts`.
+  const [{ postgresDialect, PostgresNamesWriter }, { openPostgresTables }] = await Promise.all([
+    import('./postgres-names.js'),
+    import('./postgres-tables.js'),
+  ])
   const opened = await openPostgresTables(connection)
   return {
     writer: new PostgresNamesWriter(opened.writing),
