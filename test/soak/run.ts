@@ -26,6 +26,7 @@ const stories = [
   'stories/rclone-kills',
   'security/turns',
   'cluster/chaos',
+  'stories/mounts',
   // Whose servers are also set up in other ways.
   'stories/driver-protocols',
   'stories/rapid-copy',

@@ -11,13 +11,30 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { startDaemon, type Daemon } from '../gateway.js'
-import { lacks } from '../programs.js'
+import { lacks, onlyWithVariants } from '../programs.js'
 
 const run = promisify(execFile)
 
 /** About a hundred files of C, including a program, from a dependency of the project. */
 const sources = fileURLToPath(new URL('../../../node_modules/cpu-features/deps/cpu_features', import.meta.url))
-const repository = fileURLToPath(new URL('../../..', import.meta.url))
+
+/** The repository that is cloned: this one with TIDEGATE_VARIANTS=all, else one of the sources. */
+async function repositoryOf(t: Test): Promise<string> {
+  if (onlyWithVariants === false) return fileURLToPath(new URL('../../..', import.meta.url))
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-mounts-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  await run('cp', ['-r', `${sources}/.`, folder])
+  for (const words of [
+    ['init', '--quiet'],
+    ['add', '--all'],
+    ['commit', '--quiet', '-m', 'sources'],
+  ])
+    await git('-C', folder, ...words)
+  return folder
+}
+
+const git = (...words: readonly string[]) =>
+  run('git', ['-c', 'user.name=tide', '-c', 'user.email=tide@localhost', ...words])
 
 const compile = [
   ...['-DSTACK_LINE_READER_BUFFER_SIZE=1024', '-DHAVE_DLFCN_H', '-DHAVE_STRONG_GETAUXVAL', '-Iinclude'],
@@ -164,8 +181,7 @@ void t.test(
         await t.resolves(run('diff', ['-r', sources, join(folder, 'unpacked')]), 'the archive is unpacked completely')
 
         const clone = join(folder, 'clone')
-        const git = (...words: readonly string[]) =>
-          run('git', ['-c', 'user.name=tide', '-c', 'user.email=tide@localhost', ...words])
+        const repository = await repositoryOf(t)
         await git('clone', '--quiet', '--depth', '1', `file://${repository}`, clone)
         t.equal((await git('-C', clone, 'status', '--porcelain')).stdout, '', 'the clone is clean')
         await writeFile(join(clone, 'tide.txt'), 'neap\n')
