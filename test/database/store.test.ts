@@ -746,6 +746,7 @@ for (const engine of engines) {
         ['accounts', () => other.appPasswords.delete(1)],
         ['accounts', () => other.consoleSessions.add(session, 9)],
         ['accounts', () => other.consoleSessions.touch(1, new Date(1))],
+        ['accounts', () => other.consoleSessions.confirm(1, new Date(1))],
         ['accounts', () => other.consoleSessions.sweep(new Date(1))],
         ['accounts', () => other.revokedTokens.insert('token', new Date())],
         ['accounts', () => other.users.delete(1)],
