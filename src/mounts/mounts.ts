@@ -156,7 +156,7 @@ export class Mounts {
     if (!mount.storage) {
       throw mount.starting
         ? new GatewayError('unavailable', { detail: 'storage_starting' })
-        : new GatewayError('unavailable', { detail: 'storage_failed', reason: mount.reason })
+        : new GatewayError('unavailable', { detail: 'storage_failed', subject: mount.mountPoint, reason: mount.reason })
     }
     return { storage: mount.storage, inner: within(mount.mountPoint, path) ?? root }
   }

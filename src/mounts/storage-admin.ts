@@ -82,10 +82,13 @@ export class StorageAdmin {
   }
 
   /**
-   * Stores and starts a storage. Resolves once it runs. Rejects as `checkConfiguration`, with `exists` if the mount
-   * path is taken, and with StorageNotStarted.
+   * Stores and starts a storage. Resolves once it runs. Rejects as `checkConfiguration` and `checkOptions`, with
+   * `exists` if the mount path is taken, and with StorageNotStarted.
    */
   async create(configuration: StorageConfiguration): Promise<StorageRow> {
+    const type = this.dependencies.driverTypes.find(({ name }) => name === configuration.driver)
+    // The storage could never start.
+    if (type) checkOptions(type.fields, parseAddition(configuration.addition))
     return this.#storeAndMount(() => insertStorage(configuration, this.dependencies))
   }
 
@@ -234,8 +237,8 @@ export async function insertStorage(
 }
 
 /**
- * Validates a configuration. Normalizes its path and, if the driver's options are valid, adds their defaults. Invalid
- * options are reported when the storage starts, so that the stored row can be corrected. Throws `invalid`.
+ * Validates a configuration. Normalizes its path and, if the driver's options are valid, adds their defaults. Does
+ * not throw for invalid options: a stored storage with such options can be changed otherwise. Throws `invalid`.
  */
 export function checkConfiguration(
   configuration: StorageConfiguration,

@@ -4,7 +4,7 @@
  */
 import { GatewayError, toGatewayError, TreeError, type OperationName } from '../base/errors.js'
 import { logInternal } from '../base/log.js'
-import { isWithin, parentOf, root, selfAndAncestors, under, type Path } from '../base/path.js'
+import { cleanPath, isWithin, parentOf, root, selfAndAncestors, under, type Path } from '../base/path.js'
 import type { Lock } from '../database/rows.js'
 import { LockedError } from '../locks/webdav-locks.js'
 import type { Access } from './access.js'
@@ -84,6 +84,10 @@ function redact(access: Access, error: unknown, path: Path): GatewayError {
     const { lock, op, path: lockedAt } = converted
     const asked = converted.asked ?? under(access.principal.baseIn(lock.path), path)
     return new LockedError(redactedLock(access, lock, asked), { op, path: lockedAt, cause: converted })
+  }
+  if (converted.detail === 'storage_failed' && converted.subject !== undefined) {
+    const { code, detail, reason, subject } = converted
+    return new GatewayError(code, { detail, reason, subject: access.ownPath(cleanPath(subject)), cause: converted })
   }
   const isRevoked = converted.code === 'aborted' && access.principal.signal.aborted
   return isRevoked ? new GatewayError('unauthenticated', { cause: converted }) : converted

@@ -120,7 +120,8 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
   nothing_mounted: 'failed get storage: storage not found; please add a storage first',
   no_storage: ({ path = '/' }) => `failed get storage: storage not found; rawPath: ${path}`,
   storage_starting: 'Loading storage, please wait',
-  storage_failed: ({ reason }) => `storage status: ${reason}: storage not init`,
+  storage_failed: ({ subject = '', reason }) =>
+    `storage status: the storage ${subject} does not work: ${reason}: storage not init`,
   storage_enabled: 'this storage have enabled',
   storage_disabled: 'this storage have disabled',
   driver_unknown: ({ subject = '' }) => `failed get driver new: no driver named: ${subject}`,

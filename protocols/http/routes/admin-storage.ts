@@ -53,7 +53,12 @@ const configurationRefusals: readonly Refusal[] = [
   },
   { code: 500, text: 'the cache expiration is a number of minutes', error: 'invalid' },
   { code: 500, text: '…', error: 'costly_pattern', when: 'the patterns of the cache policies exceed a limit' },
-  { code: 500, text: '…', error: 'invalid', when: '`mount_path` is not allowed; the message is the reason' },
+  {
+    code: 500,
+    text: '…',
+    error: 'invalid',
+    when: '`mount_path` is not allowed, or, of a new storage, a field of the driver is missing or invalid; the message is the reason',
+  },
 ]
 
 export const adminStorageEndpoints = [

@@ -53,8 +53,11 @@ void t.test('errors have the codes and messages that existing clients parse', as
     ],
     [new GatewayError('denied', { detail: 'mount_moved' }), '500 move root folder is not allowed'],
     [
-      new GatewayError('unavailable', { detail: 'storage_failed', reason: 'refused' }).at('list', '/x'),
-      '500 storage status: refused: storage not init',
+      new GatewayError('unavailable', { detail: 'storage_failed', subject: '/x', reason: 'refused' }).at(
+        'list',
+        '/x/y',
+      ),
+      '500 storage status: the storage /x does not work: refused: storage not init',
     ],
     [
       new GatewayError('invalid', { detail: 'driver_unknown', subject: 'X' }),
