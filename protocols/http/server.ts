@@ -117,15 +117,27 @@ function apiHandler(api: HttpApi, web: WebClient | undefined): RequestHandler {
 
 /** Responds to requests without a route: an envelope below /api, a page for browsers, 405 for other methods. */
 async function answerUnknown(api: HttpApi, web: WebClient | undefined, context: Exchange): Promise<void> {
+  const isApi = context.path.startsWith('/api/')
+  const methods = new Set(context.matched?.flatMap((layer) => layer.methods))
+  if (isApi && methods.size > 0) refuseMethod(context, [...methods].sort())
   const isPageMethod = ['GET', 'HEAD', 'POST'].includes(context.method)
-  if (isPageMethod && context.path.startsWith('/api/')) throw refused(endpointMissing)
+  if (isPageMethod && isApi) throw refused(endpointMissing)
   context.respond = false
-  // The methods of an API endpoint are unknown here.
-  const allow = context.path.startsWith('/api/') ? {} : { Allow: 'GET, HEAD, POST' }
+  // An unknown path of the API has no methods.
+  const allow = isApi ? {} : { Allow: 'GET, HEAD, POST' }
   if (context.method === 'OPTIONS' && context.path === '/') answerRootOptions(context.res)
   else if (!isPageMethod) context.res.writeHead(405, { ...allow, 'Content-Length': 0 }).end()
   else if (web !== undefined) await web.sendIndexPage(context.req, context.res, api.gateway.settings)
   else sendErrorPage(context.res, 404, consoleMissing)
+}
+
+/** Throws the error for a method that the endpoint of the path does not have. No client of the family sends one. */
+function refuseMethod(context: Exchange, methods: readonly string[]): never {
+  const allowed = methods.join(', ')
+  context.set('Allow', allowed)
+  context.state.refusalStatus = 405
+  const text = `${context.path} does not accept ${context.method}, but ${allowed}`
+  throw refused({ code: 405, text, error: 'method_not_allowed' })
 }
 
 const consoleMissing =

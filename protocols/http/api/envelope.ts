@@ -1,6 +1,6 @@
 /**
- * The envelope of API responses. The HTTP status is always 200; `code` holds the result. Clients that name problem
- * documents in Accept receive one for a failure.
+ * The envelope of API responses. The HTTP status is 200, except for a method that an endpoint does not have; `code`
+ * holds the result. Clients that name problem documents in Accept receive one for a failure.
  */
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
@@ -44,13 +44,13 @@ export function success(data: unknown = null, message = 'success'): Envelope {
 /** Maximum length of a message, in UTF-16 units. Messages may quote input of any length. */
 const messageLimit = 400
 
-/** Sets a body of JSON, with the status 200. */
-export function sendJson(context: Context, body: string | Readable): void {
+/** Sets a body of JSON. */
+export function sendJson(context: Context, body: string | Readable, status = 200): void {
   // A handler that answered by itself has failed afterwards.
   if (context.headerSent) return
   // Set directly: Koa would look the type up for every response.
   context.res.setHeader('Content-Type', 'application/json; charset=utf-8')
-  context.status = 200
+  context.status = status
   context.body = body
 }
 
@@ -90,14 +90,14 @@ export function withErrorEnvelopes(
       logUnexpected(api.gateway.log, error, { protocol: api.protocol.name, method: context.method, url: context.path })
       if (retryAfter !== undefined) context.set('Retry-After', String(Math.ceil(retryAfter)))
       const text = api.masks.apply(toSingleLine(message))
-      const { refusalData: data } = context.state
+      const { refusalData: data, refusalStatus } = context.state
       if (!context.headerSent) context.vary('Accept')
       if (acceptsProblems(context.req)) {
         const title = STATUS_CODES[status] ?? ''
         sendProblem(context, { type: 'about:blank', title, status, detail: text, error: name, ...(data && { data }) })
       } else {
         const envelope: FailureEnvelope = { code, message: text, data: data ?? null, error: name }
-        sendJson(context, JSON.stringify(envelope))
+        sendJson(context, JSON.stringify(envelope), refusalStatus)
       }
       void drain(context.req)
     }

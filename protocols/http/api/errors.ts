@@ -14,6 +14,8 @@ import { logInternal, type Log } from '../../../src/base/log.js'
 const ownStatuses = {
   /** The API has no endpoint of this path. */
   endpoint_missing: 404,
+  /** The endpoint of this path has other methods. */
+  method_not_allowed: 405,
   /** No account, rule, storage, session, upload or other record of this id or name: not a file. */
   record_missing: 404,
   /** The user has signed in too long ago for this request. */

@@ -64,6 +64,8 @@ export class HttpApi {
 export interface State {
   /** The `data` of an error response. Default: null. */
   refusalData?: object
+  /** The HTTP status of an error response. Default: 200. */
+  refusalStatus?: number
   /** The `message` of a success. Default: `success`. */
   message?: string
 }
