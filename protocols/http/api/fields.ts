@@ -243,7 +243,8 @@ async function multipartFields(request: IncomingMessage, limit: number): Promise
  * `invalidMessage`, or else names the field, never its value.
  */
 export function checkFields<S extends z.ZodType>(schema: S, fields: unknown, invalidMessage?: string): z.output<S> {
-  const messageOf: MessageOf = ({ path, message }) => invalidMessage ?? `${path.join('.').slice(0, 100)}: ${message}`
+  const messageOf: MessageOf = (issue) =>
+    invalidMessage ?? `${issue.path.join('.').slice(0, 100)}: ${isAbsent(fields, issue) ? 'is missing' : issue.message}`
   const issue = issueInList(schema, fields)
   if (issue !== undefined) throw badRequest(messageOf(issue))
   return check(schema, fields, messageOf)
@@ -273,12 +274,32 @@ export function checkHeadersOf<S extends z.ZodType>(schema: S, request: Incoming
     : check(schema, headers, ({ message }) => message)
 }
 
-type MessageOf = (issue: Pick<z.core.$ZodIssue, 'path' | 'message'>) => string
+type Issue = Pick<z.core.$ZodIssue, 'path' | 'message' | 'code'>
+type MessageOf = (issue: Issue) => string
 
 function check<S extends z.ZodType>(schema: S, value: unknown, messageOf: MessageOf): z.output<S> {
-  const result = schema.safeParse(value)
+  const result = schema.safeParse(value, words)
   if (result.success) return result.data
-  throw badRequest(messageOf(result.error.issues[0] ?? { path: [], message: 'invalid' }))
+  throw badRequest(messageOf(result.error.issues[0] ?? { path: [], message: 'invalid', code: 'custom' }))
+}
+
+/** Whether the issue is that a field is absent. */
+function isAbsent(fields: unknown, { code, path }: Issue): boolean {
+  if (code !== 'invalid_type' && code !== 'invalid_union' && code !== 'invalid_value') return false
+  let value = fields
+  for (const name of path) value = (value as Readonly<Record<PropertyKey, unknown>> | null | undefined)?.[name]
+  return value === undefined || value === null
+}
+
+const typeWords: Readonly<Record<string, string>> = { string: 'a text', array: 'a list', object: 'an object' }
+
+/** The messages of schemas that have none of their own. */
+const words: z.core.ParseContext<z.core.$ZodIssue> = {
+  error: (issue) => {
+    if (issue.code === 'invalid_type') return `must be ${typeWords[issue.expected] ?? `of type ${issue.expected}`}`
+    if (issue.code === 'too_big' && issue.origin === 'string') return `must have ${issue.maximum} characters at most`
+    return undefined
+  },
 }
 
 /** The number of list items that are validated in one call. */
@@ -297,7 +318,7 @@ function issueInList(schema: z.ZodType, value: unknown): z.core.$ZodIssue | unde
   const shortened = { ...value, ...Object.fromEntries(lists.map(([name, list]) => [name, batch(list, 0)])) }
   for (const [name, list] of lists) {
     for (let from = 0; from < (list as unknown[]).length; from += itemsPerCheck) {
-      const [issue] = schema.safeParse({ ...shortened, [name]: batch(list, from) }).error?.issues ?? []
+      const [issue] = schema.safeParse({ ...shortened, [name]: batch(list, from) }, words).error?.issues ?? []
       if (issue === undefined) continue
       const [field, item, ...rest] = issue.path
       const path = field === name && typeof item === 'number' ? [field, item + from, ...rest] : issue.path
@@ -319,7 +340,7 @@ export const text = z
 
 /** A one-time code of six digits, as a string or a number. Absent: empty. */
 export const oneTimeCode = z
-  .union([z.string(), z.int().transform((code) => String(code).padStart(6, '0'))])
+  .union([z.string(), z.int().transform((code) => String(code).padStart(6, '0'))], { error: 'must be a code' })
   .nullish()
   .transform((code) => code ?? '')
   .meta({ wire: { type: 'string' }, description: 'Six digits.' })
@@ -334,6 +355,9 @@ export function choice<const Value extends string>(...values: readonly Value[]) 
 }
 
 export const requiredText = z.string().min(1, 'must not be empty')
+
+/** The path of a folder. Empty: the root. An absent one is refused, so that the root is not changed by mistake. */
+export const folderPath = z.string()
 
 export const integerValue = z
   .union(

@@ -13,7 +13,7 @@ import { timestamp } from '../api/schemas.js'
 export const storageFields = z.object({
   mount_path: requiredText.meta({ example: '/docs' }).describe('The path of the storage in the tree.'),
   order: integer(0).describe('Storages are started and listed in ascending order.'),
-  driver: text.meta({ example: 'Local' }).describe('The name of the driver. It cannot be changed later.'),
+  driver: requiredText.meta({ example: 'Local' }).describe('The name of the driver. It cannot be changed later.'),
   cache_expiration: optionalField(integerValue).describe('Minutes for which listings are cached.'),
   custom_cache_policies: text
     .meta({ example: '/news/**:1' })

@@ -4,7 +4,7 @@ import type { DriverDescription } from '../../../src/contract/driver-type.js'
 import { driverTemplate, templateData } from '../compat/driver-template.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused } from '../api/errors.js'
-import { queryText } from '../api/fields.js'
+import { requiredText } from '../api/fields.js'
 
 const unknownDriver = (name: string): Refusal => ({
   code: 404,
@@ -40,7 +40,7 @@ export const adminDriverEndpoints = [
     tag: 'Drivers',
     summary: 'Get the form of a driver',
     access: 'admin',
-    query: z.object({ driver: queryText.meta({ example: 'Local' }).describe('The name of the driver.') }),
+    query: z.object({ driver: requiredText.meta({ example: 'Local' }).describe('The name of the driver.') }),
     data: templateData,
     refusals: [unknownDriver('…')],
     answer({ api, query }) {

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { withRowErrors } from '../compat/admin-rows.js'
 import { settingData, settingObjects } from '../compat/setting-object.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
-import { refused } from '../api/errors.js'
+import { badRequest, refused } from '../api/errors.js'
 import { refusalOf } from '../api/refusals.js'
-import { integerValue, queryText } from '../api/fields.js'
+import { integerValue, queryText, requiredText } from '../api/fields.js'
 
 /** The requested groups. `groups` takes precedence over `group`. Undefined if both are missing. */
 const groupQuery = z
@@ -18,7 +18,8 @@ const groupQuery = z
     const names = groups === '' ? [group] : groups.split(',').map((name) => name.trim())
     const numbers = z.array(integerValue).safeParse(names)
     if (numbers.success) return numbers.data
-    context.addIssue({ code: 'custom', message: 'must be an integer', path: ['group'] })
+    const field = groups === '' ? 'group' : 'groups'
+    context.addIssue({ code: 'custom', message: 'must be an integer', path: [field] })
     return z.NEVER
   })
 
@@ -54,7 +55,7 @@ const unknownKey: Refusal = {
   code: 400,
   text: 'record not found',
   error: 'record_missing',
-  when: 'a key is unknown or missing',
+  when: 'a key is unknown',
 }
 
 export const adminSettingEndpoints = [
@@ -105,6 +106,7 @@ export const adminSettingEndpoints = [
         if (row === undefined) throw refused(unknownKey)
         return row
       }
+      if (query.key === '' && query.keys === '') throw badRequest('key: is missing')
       return query.key === '' ? keysOf(query).map(settingNamed) : settingNamed(query.key)
     },
   }),
@@ -143,7 +145,7 @@ export const adminSettingEndpoints = [
     tag: 'Settings',
     summary: 'Delete a deprecated setting',
     access: 'admin',
-    query: z.object({ key: queryText.meta({ example: 'old_key' }) }),
+    query: z.object({ key: requiredText.meta({ example: 'old_key' }) }),
     refusals: [refusalOf('invalid', { detail: 'setting_in_use' }), unknownSetting],
     async answer({ api, query }) {
       await withRowErrors(unknownSetting, () => api.gateway.settings.delete(query.key))

@@ -9,15 +9,15 @@ import {
   compileRenaming,
 } from '../../../src/tree/bulk-operations.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
-import { badRequest, withResponses } from '../api/errors.js'
-import { text } from '../api/fields.js'
+import { withResponses } from '../api/errors.js'
+import { folderPath, requiredText, text } from '../api/fields.js'
 import { treeHeaders } from '../api/access-options.js'
 import { changeRefusals, nameExists, pathRefusals, targetRefusals, taskRefusals } from '../api/refusals.js'
 import { assertTargetFolder } from './change.js'
 import { accessOptions } from '../api/access-options.js'
 
-/** A required folder path, so that an absent field does not start an operation on the root. */
-const requiredFolder = text.refine((path) => path !== '', 'must not be empty').meta({ example: '/folder' })
+/** A folder path that is not empty, because these operations change everything below it. */
+const requiredFolder = requiredText.meta({ example: '/folder' })
 
 const refusals: readonly Refusal[] = [...pathRefusals, ...changeRefusals]
 const tooMany: Refusal = {
@@ -36,7 +36,7 @@ export const bulkChangeEndpoints = [
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
-      src_dir: text.meta({ example: '/folder' }),
+      src_dir: folderPath.meta({ example: '/folder' }),
       rename_objects: z
         .array(z.object({ src_name: text, new_name: text }).meta({ id: 'Renaming' }))
         .nullish()
@@ -66,8 +66,8 @@ export const bulkChangeEndpoints = [
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
-      src_dir: text.meta({ example: '/folder' }),
-      src_name_regex: text
+      src_dir: folderPath.meta({ example: '/folder' }),
+      src_name_regex: requiredText
         .meta({ example: '^IMG_(.*)' })
         .describe('A regular expression in RE2 syntax. Every match in a name is replaced.'),
       new_name_regex: text
@@ -90,7 +90,6 @@ export const bulkChangeEndpoints = [
     ],
     async answer({ context, api, fields, headers, principal }) {
       const { src_name_regex: pattern, new_name_regex: replacement } = fields
-      if (pattern === '') throw badRequest('src_name_regex: must not be empty')
       const folder = cleanPath(fields.src_dir)
       const [fs, options] = [api.gateway.as(principal), accessOptions(context, headers.password)]
       // Compiling a pattern takes milliseconds.

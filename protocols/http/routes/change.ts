@@ -21,14 +21,14 @@ import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { endpoint, type Call, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
-import { flag, text, stringList } from '../api/fields.js'
+import { flag, folderPath, requiredText, stringList } from '../api/fields.js'
 import { accessOptions, treeHeaders } from '../api/access-options.js'
 import { changeRefusals, nameExists, pathRefusals, refusalOf, targetRefusals, taskRefusals } from '../api/refusals.js'
 import { taskData, taskObject } from '../compat/task-object.js'
 
 const transferFields = z.object({
-  src_dir: text.meta({ example: '/folder' }),
-  dst_dir: text.meta({ example: '/other' }),
+  src_dir: folderPath.meta({ example: '/folder' }),
+  dst_dir: folderPath.meta({ example: '/other' }),
   names: stringList.meta({ example: ['file.txt'] }).describe('Names of entries of `src_dir`.'),
   overwrite: flag,
   skip_existing: flag.describe('Skip names that exist in `dst_dir`.'),
@@ -61,7 +61,7 @@ export const changeEndpoints = [
     summary: 'Create a folder and its missing parents',
     access: 'guest',
     headers: treeHeaders,
-    fields: z.object({ path: text.meta({ example: '/folder/new' }) }),
+    fields: z.object({ path: requiredText.meta({ example: '/folder/new' }) }),
     refusals: [...refusals, refusalOf('exists', { detail: 'root_made' }), fileInTheWay],
     async answer({ context, api, fields, headers, principal }) {
       const path = newPath(fields.path)
@@ -80,8 +80,8 @@ export const changeEndpoints = [
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
-      path: text.meta({ example: '/folder/old.txt' }),
-      name: text.meta({ example: 'new.txt' }).describe('The new name, not a path.'),
+      path: requiredText.meta({ example: '/folder/old.txt' }),
+      name: z.string().meta({ example: 'new.txt' }).describe('The new name, not a path.'),
       overwrite: flag,
     }),
     refusals: [...refusals, nameExists],
@@ -140,7 +140,7 @@ export const changeEndpoints = [
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
-      dir: text.meta({ example: '/folder' }),
+      dir: folderPath.meta({ example: '/folder' }),
       names: stringList.meta({ example: ['file.txt'] }).describe('Names of entries of `dir`.'),
     }),
     refusals: [...refusals, noNames],

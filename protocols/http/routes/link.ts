@@ -6,7 +6,7 @@ import { accessOptions, treeHeaders } from '../api/access-options.js'
 import { signalOf } from '../api/http-api.js'
 import { endpoint } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
-import { integer, text } from '../api/fields.js'
+import { integer, requiredText, text } from '../api/fields.js'
 import { absoluteUrl, wireTime } from '../compat/object.js'
 import { accessDenied, pathRefusals } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'
@@ -24,7 +24,7 @@ export const linkEndpoints = [
       'If the storage has no direct URL, returns a signed URL of this server that does not use `down_proxy_url`. ' +
       'This includes folders and paths that do not exist.',
     access: 'admin',
-    fields: z.object({ path: text.describe('The path in the whole tree.') }),
+    fields: z.object({ path: requiredText.describe('The path in the whole tree.') }),
     data: z.object({
       url: z.string(),
       header: z
@@ -65,7 +65,7 @@ export const linkEndpoints = [
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
-      path: text.meta({ example: '/folder/file.txt' }).describe('Relative to the base folder of the user.'),
+      path: requiredText.meta({ example: '/folder/file.txt' }).describe('Relative to the base folder of the user.'),
       password: text.describe('The password of the folder. Default: the header `Password`.'),
       expires_in: integer(0)
         .refine((seconds) => seconds >= 0 && seconds <= longestValidity, `must be from 0 to ${longestValidity}`)

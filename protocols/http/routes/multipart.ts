@@ -45,6 +45,9 @@ const tooMany: Refusal = {
   when: 'a limit is reached',
 }
 const sessionRefusals = [uploadMissing, uploadOfOther]
+/** Not by the schema of the headers: errors of a chunk have the snapshot of the upload. */
+const indexMissing: Refusal = { code: 400, text: 'X-Chunk-Index is missing', error: 'invalid' }
+const whichMissing: Refusal = { code: 400, text: 'upload_id: is missing, as are path and size', error: 'invalid' }
 /** The upload itself has failed: the state of the snapshot says whether another `init` can continue it. */
 const failedCode = 400
 const failures = withNames(
@@ -107,7 +110,13 @@ const refusalData = {
 }
 type Snapshot = z.input<typeof snapshotData>
 
-const idHeader = z.object({ 'x-upload-id': z.string().default('').describe('The `upload_id` of `init`.') })
+const idHeader = z.object({
+  'x-upload-id': z
+    .string('X-Upload-Id is missing')
+    .min(1, 'X-Upload-Id is missing')
+    .describe('The `upload_id` of `init`.'),
+})
+const idMissing: Refusal = { code: 400, text: 'X-Upload-Id is missing', error: 'invalid' }
 
 export const multipartEndpoints = [
   endpoint({
@@ -173,7 +182,9 @@ export const multipartEndpoints = [
     data: snapshotData,
     refusalData,
     refusals: [
+      idMissing,
       ...sessionRefusals,
+      indexMissing,
       chunkInFlight,
       { code: 400, text: 'the upload has … chunks, counted from 0', error: 'invalid' },
       { code: 400, text: 'chunk … has … bytes, not …', error: 'invalid' },
@@ -189,6 +200,7 @@ export const multipartEndpoints = [
       withSession(api, context, principal, headers['x-upload-id'], async (session) => {
         const { req, res } = context
         const text = headers['x-chunk-index'] ?? ''
+        if (text === '') throw refused(indexMissing)
         const index = /^\d{1,15}$/.test(text) ? Number(text) : NaN
         const { size } = bodySource(req)
         const open = () => bodySource(req).read()
@@ -207,6 +219,7 @@ export const multipartEndpoints = [
     data: snapshotData,
     refusalData,
     refusals: [
+      idMissing,
       ...sessionRefusals,
       { code: 400, text: 'cannot complete: … of … bytes received', error: 'invalid', when: 'chunks are missing' },
       ...failures,
@@ -226,14 +239,20 @@ export const multipartEndpoints = [
     query: z.object({
       upload_id: queryText,
       path: queryText.describe('With `size`, instead of `upload_id`: an unfinished upload of the user.'),
-      size: queryText.meta({ wire: { type: 'integer' } }).describe('The size of the file in bytes.'),
+      size: z
+        .string()
+        .regex(/^\d{0,15}$/, 'must be an integer')
+        .default('')
+        .meta({ wire: { type: 'integer', minimum: 0 } })
+        .describe('The size of the file in bytes.'),
     }),
     data: snapshotData,
     refusalData,
-    refusals: [...sessionRefusals, ...malformedPath, { ...relativePath, when: 'the path contains `..`' }],
+    refusals: [...sessionRefusals, whichMissing, ...malformedPath, { ...relativePath, when: 'the path contains `..`' }],
     async answer({ api, context, query, principal }) {
       const { uploads } = api.gateway
       if (query.upload_id !== '') return withSession(api, context, principal, query.upload_id, async () => undefined)
+      if (query.path === '' || query.size === '') throw refused(whichMissing)
       const session = uploads.find(principal, cleanPath(query.path), Number(query.size))
       if (!session) throw refused(uploadMissing)
       return snapshotOf(api, session)
@@ -249,7 +268,7 @@ export const multipartEndpoints = [
     headers: idHeader,
     data: snapshotData,
     refusalData,
-    refusals: sessionRefusals,
+    refusals: [idMissing, ...sessionRefusals],
     answer: ({ api, context, headers, principal }) =>
       withSession(api, context, principal, headers['x-upload-id'], (session) => api.gateway.uploads.abort(session)),
   }),

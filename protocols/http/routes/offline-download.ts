@@ -9,7 +9,7 @@ import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import { signalOf, type HttpApi } from '../api/http-api.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
-import { text, stringList } from '../api/fields.js'
+import { folderPath, requiredText, text, stringList } from '../api/fields.js'
 import { treeHeaders } from '../api/access-options.js'
 import { noUploads } from './upload.js'
 import { changeRefusals, pathRefusals, refusalOf, taskRefusals } from '../api/refusals.js'
@@ -42,8 +42,8 @@ export const offlineDownloadEndpoints = [
         .refine((urls) => urls.length <= maxUrls, `must be ${maxUrls} URLs at most`)
         .meta({ example: ['https://example.org/file.iso'] })
         .describe(`At most ${maxUrls}. Empty strings are ignored.`),
-      path: text.meta({ example: '/folder' }).describe('The target folder. Created if it does not exist.'),
-      tool: text.meta({ example: 'SimpleHttp' }).describe('One of `/api/public/offline_download_tools`.'),
+      path: folderPath.meta({ example: '/folder' }).describe('The target folder. Created if it does not exist.'),
+      tool: requiredText.meta({ example: 'SimpleHttp' }).describe('One of `/api/public/offline_download_tools`.'),
       // Unknown values must not delete files.
       delete_policy: text
         .transform((policy): DeletePolicy => deletePolicies.find((known) => known === policy) ?? 'delete_never')
@@ -88,7 +88,7 @@ export const offlineDownloadEndpoints = [
     description: 'The settings are stored only if aria2 responds.',
     access: 'admin',
     fields: z.object({
-      uri: text.meta({ example: 'http://localhost:6800/jsonrpc' }),
+      uri: requiredText.meta({ example: 'http://localhost:6800/jsonrpc' }),
       secret: text.meta({ example: '' }).describe('The `rpc-secret` of its configuration.'),
     }),
     data: z.string().describe('The version of aria2, as `aria2 version: …`.'),
@@ -106,7 +106,7 @@ export const offlineDownloadEndpoints = [
     description: 'The settings are stored only if qBittorrent responds.',
     access: 'admin',
     fields: z.object({
-      url: text
+      url: requiredText
         .meta({ example: 'http://admin:adminadmin@localhost:8080/' })
         .describe('The URL, with user name and password.'),
       seedtime: text

@@ -51,10 +51,8 @@ export const searchEndpoints = [
         .meta({ example: 'report 2024' })
         .describe('Words that the name must contain, in any order. Case-insensitive.'),
       scope: integer(0).describe('0: all, 1: folders, any other value: files.'),
-      page: integer(0).meta({ example: 1 }).describe('Counted from 1; required.'),
-      per_page: integer(0)
-        .meta({ example: 100 })
-        .describe('Items per page, at least 1; required. Values above 10,000 are treated as 10,000.'),
+      page: integer(1).describe('Counted from 1.'),
+      per_page: integer(100).describe('Items per page, at least 1. Values above 10,000 are treated as 10,000.'),
       password: text.describe('The password of folders. Default: the header `Password`.'),
     }),
     data: pageData(foundData),

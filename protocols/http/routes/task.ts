@@ -9,12 +9,12 @@ import { endpoint, type Endpoint, type Refusal } from '../api/endpoint.js'
 import { endpointMissing, refusalOf } from '../api/refusals.js'
 import { messageOf } from '../api/errors.js'
 import { signalOf } from '../api/http-api.js'
-import { queryText } from '../api/fields.js'
+import { requiredText } from '../api/fields.js'
 import { namedText } from '../api/schemas.js'
 import { taskData, taskInfo, taskInfoData, taskObjects } from '../compat/task-object.js'
 
 const params = z.object({ kind: namedText('TaskKind', taskKinds).describe('The kind of the tasks.') })
-const query = z.object({ tid: queryText.describe('The `id` of the task.') })
+const query = z.object({ tid: requiredText.describe('The `id` of the task.') })
 const ids = z.object({ ids: z.array(z.string()) })
 const failureReasons = z.record(z.string(), z.string()).describe('The reason of each failure, by task id.')
 const unknownKind: Refusal = { ...endpointMissing, when: 'the kind of tasks does not exist' }

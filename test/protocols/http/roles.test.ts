@@ -282,7 +282,7 @@ const table: Readonly<Record<string, Row>> = {
   'post /api/fs/multipart/init': { codes: permitted, call: () => chunkedUpload },
   'put /api/fs/multipart/chunk': noUpload,
   'post /api/fs/multipart/complete': noUpload,
-  'get /api/fs/multipart/status': noUpload,
+  'get /api/fs/multipart/status': { ...noUpload, call: () => ({ target: '/api/fs/multipart/status?upload_id=none' }) },
   'post /api/fs/multipart/abort': noUpload,
 
   ...taskRows,

@@ -166,5 +166,5 @@ void t.test('drivers are listed by name, and shown one by one or all together', 
     message: 'driver [local] not found',
     data: null,
   })
-  t.match(await admin.get('/api/admin/driver/info'), { code: 404 })
+  t.match(await admin.get('/api/admin/driver/info'), { code: 400, message: 'driver: is missing' })
 })

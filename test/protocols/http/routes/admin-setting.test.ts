@@ -42,7 +42,10 @@ void t.test('settings', async (t) => {
     t.match(await admin.get('/api/admin/setting/get?keys=sign_all,site_title'), {
       data: [{ key: 'sign_all' }, { key: 'site_title' }],
     })
-    for (const query of ['', '?key=nothing', '?keys=site_title,nothing', '?keys=']) {
+    for (const query of ['', '?keys=']) {
+      t.match(await admin.get(`/api/admin/setting/get${query}`), { code: 400, message: 'key: is missing' })
+    }
+    for (const query of ['?key=nothing', '?keys=site_title,nothing']) {
       t.strictSame(await admin.get(`/api/admin/setting/get${query}`), {
         code: 400,
         message: 'record not found',
@@ -92,7 +95,7 @@ void t.test('settings', async (t) => {
       code: 500,
       message: 'failed to get settingItem: record not found',
     })
-    t.match(await admin.post('/api/admin/setting/delete'), { code: 500 })
+    t.match(await admin.post('/api/admin/setting/delete'), { code: 400, message: 'key: is missing' })
     t.match(await admin.post('/api/admin/setting/delete?key=site_title'), {
       code: 500,
       message: 'setting [site_title] is not deprecated',

@@ -18,7 +18,7 @@ void t.test('mkdir creates a folder and its missing parents', async (t) => {
   t.match(await served.post('/api/fs/mkdir', { path: '/file' }), { code: 500, message: 'file exists' })
   t.match(await served.post('/api/fs/mkdir', { path: '/file/below' }), { code: 500 })
   t.match(await served.post('/api/fs/mkdir', { path: '/' }), { code: 500 })
-  t.match(await served.post('/api/fs/mkdir', {}), { code: 500 })
+  t.match(await served.post('/api/fs/mkdir', {}), { code: 400, message: 'path: is missing' })
   t.strictSame(await served.post('/api/fs/mkdir', { path: '/a/../../b' }), climbing)
   t.match(await served.post('/api/fs/mkdir', { path: '/a\nb' }), { code: 400 })
   const ann = await served.as('ann', ['rename'])

@@ -231,10 +231,12 @@ void t.test('chunks are refused', async (t) => {
     for (const index of ['-1', '3', '1.5', 'x', '', '9'.repeat(30)]) {
       t.match(await upload.ask('PUT', '/api/fs/multipart/chunk', { 'x-chunk-index': index }, upload.part(0)), {
         code: 400,
-        message: 'the upload has 3 chunks, counted from 0',
+        message: index === '' ? 'X-Chunk-Index is missing' : 'the upload has 3 chunks, counted from 0',
         data: { upload_id: id },
       })
     }
+    const nameless = await upload.ask('POST', '/api/fs/multipart/complete', { 'x-upload-id': '' })
+    t.match(nameless, { code: 400, message: 'X-Upload-Id is missing', data: { upload_id: '', state: '' } })
     for (const size of [0, 1, mebibyte - 1, mebibyte + 1, 2.5 * mebibyte]) {
       const message = `chunk 0 has ${mebibyte} bytes, not ${size}`
       t.match(await upload.chunk(0, upload.content.subarray(0, size)), { code: 400, message, data: { received: [] } })
