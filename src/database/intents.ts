@@ -4,10 +4,10 @@ import { under, type Path } from '../base/path.js'
 import { moveAttributes } from './attributes.js'
 import { bool, integer, path, readRow, word, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
+import { moveFollowing } from './path-table.js'
 import { moveProperties } from './properties.js'
 import { subtree } from './ranges.js'
 import type { Intent } from './rows.js'
-import { moveRules } from './rules.js'
 
 const columns: Columns<Intent> = {
   id: integer('id'),
@@ -113,7 +113,7 @@ export class IntentsTable {
       if (row === undefined) return
       const intent = intentOf(row)
       const [from, to] = [under(mountPoint, intent.from), under(mountPoint, intent.to)]
-      await moveRules(query, from, to)
+      await moveFollowing(query, from, to)
       await moveProperties(query, from, to)
       await moveAttributes(query, from, to)
       await query('intents')

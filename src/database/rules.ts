@@ -1,10 +1,7 @@
-/** Folder rules, and how they follow a folder that is moved. */
-import type { Knex } from 'knex'
-import type { Path } from '../base/path.js'
+/** Folder rules. */
 import { integer, json, path, text, bool, type Columns } from './columns.js'
 import type { Database } from './database.js'
-import { assertDisjoint, replacePrefix, subtree } from './ranges.js'
-import { RowTable } from './row-table.js'
+import { following, PathTable } from './path-table.js'
 import type { FolderRule } from './rows.js'
 
 const columns: Columns<FolderRule> = {
@@ -26,28 +23,8 @@ const columns: Columns<FolderRule> = {
   writeUsersSub: bool('write_users_sub'),
 }
 
-export class RulesTable extends RowTable<FolderRule> {
+export class RulesTable extends PathTable<FolderRule> {
   constructor(database: Database) {
-    super(database, 'folder_rules', columns)
+    super(database, following.rules, columns)
   }
-
-  async move(from: Path, to: Path): Promise<void> {
-    await this.database.transaction((query) => moveRules(query, from, to))
-  }
-}
-
-/**
- * Moves the rules at or below `from` to `to`. A rule that already has the new path of a moved one is deleted. Other
- * rules at or below `to` are unchanged, because the admin set them for that path.
- */
-export async function moveRules(query: Knex, from: Path, to: Path): Promise<void> {
-  if (from === to) return
-  assertDisjoint(from, to)
-  const targetPaths = query('folder_rules')
-    .where(subtree(from))
-    .select(replacePrefix(query, 'path', from, to))
-  await query('folder_rules').whereIn('path', targetPaths).delete()
-  await query('folder_rules')
-    .where(subtree(from))
-    .update({ path: replacePrefix(query, 'path', from, to) })
 }

@@ -38,6 +38,19 @@ type New<Row> = Omit<Row, 'id'>
  */
 export type OfOthers = <T>(read: () => Promise<T>) => Promise<T> | undefined
 
+/** Rows that are about a path, and follow what is there. */
+export interface PathRows<Row extends { readonly path: Path }> {
+  all(): Promise<Row[]>
+  insert(row: New<Row>): Promise<Row> // `exists` for a taken path
+  update(id: number, changes: Partial<New<Row>>): Promise<Row>
+  delete(id: number): Promise<boolean>
+  /**
+   * Moves the rows at or below `from` to `to`. A row that has the new path of a moved one is replaced; others are
+   * unchanged.
+   */
+  move(from: Path, to: Path): Promise<void>
+}
+
 /** An attempt to sign in whose outcome is pending. */
 export interface SignInAttempt {
   /** Marks it as failed now. */
@@ -242,17 +255,7 @@ export interface Store extends FileRecords {
     /** Stores all of these in one transaction, in place of secrets of the same names. */
     replace(values: ReadonlyMap<string, string>): Promise<void>
   }
-  readonly rules: {
-    all(): Promise<FolderRule[]>
-    insert(row: New<FolderRule>): Promise<FolderRule>
-    update(id: number, changes: Partial<New<FolderRule>>): Promise<FolderRule>
-    delete(id: number): Promise<boolean>
-    /**
-     * Moves the rules at or below `from` to `to`. A rule that has the new path of a moved one is replaced; others are
-     * unchanged.
-     */
-    move(from: Path, to: Path): Promise<void>
-  }
+  readonly rules: PathRows<FolderRule>
   /** What `installation.ts` says. `isFirst`: whether a first run makes this storage. */
   readonly installation: {
     assertNew(isFirst: (row: StorageRow) => boolean): Promise<void>

@@ -45,6 +45,7 @@ import { InPlaceHandles } from '../transfer/in-place-handles.js'
 import { Intents } from '../transfer/intents.js'
 import { TaskUploads } from '../transfer/task-uploads.js'
 import { Rules } from '../tree/folder-rules.js'
+import { Followers } from '../tree/followers.js'
 import { BaseFolders } from '../tree/missing-folders.js'
 import { SubtreeDriver } from '../tree/subtree-driver.js'
 import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
@@ -94,6 +95,7 @@ interface Core {
   readonly mounts: Mounts
   readonly mountedTree: MountedTree
   readonly rules: Rules
+  readonly followers: Followers
   readonly locks: Locks
   readonly signedUrls: SignedUrls
   readonly spool: Spool
@@ -153,6 +155,7 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   const mounts = new Mounts()
   const mountedTree = new MountedTree(mounts, log)
   const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path), log)
+  const followers = new Followers([rules])
   const locks = await Locks.load(store.locks, cluster)
   const signedUrls = new SignedUrls({ settings, needsSignature: (path) => needsSignature({ mounts, rules }, path) })
   closing.add(() => signedUrls.close())
@@ -167,13 +170,13 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   const egress = new EgressGuard(() => settings.get('egress_networks'))
   return {
     ...{ config, log, driverTypes, protocols, store, events, cluster, settings, limits, accounts },
-    ...{ mounts, mountedTree, rules, locks, signedUrls, spool, bandwidth, egress },
+    ...{ mounts, mountedTree, rules, followers, locks, signedUrls, spool, bandwidth, egress },
   }
 }
 
 async function startStorages(core: Core, closing: Closing): Promise<Storages> {
-  const { config, log, driverTypes, store, events, cluster, settings, mounts, mountedTree, rules, locks } = core
-  const { spool, bandwidth, egress } = core
+  const { config, log, driverTypes, store, events, cluster, settings, mounts, mountedTree, locks } = core
+  const { rules, followers, spool, bandwidth, egress } = core
   const pathLocks = cluster.pathLocks(
     new Map([
       ['locks', { reload: () => locks.reload(), ownChanges: () => locks.ownChanges }],
@@ -182,7 +185,7 @@ async function startStorages(core: Core, closing: Closing): Promise<Storages> {
   )
   const storageOf = (id: number) => mounts.storageOf(id)
   const taskUploads = new TaskUploads({ store: store.uploads, storageOf, log })
-  const intents = new Intents({ store, rules, pathLocks, ofOthers: cluster.ofOthers, log, storageOf })
+  const intents = new Intents({ store, followers, pathLocks, ofOthers: cluster.ofOthers, log, storageOf })
   const processes = () => Math.max(config.workers, cluster.count)
   // The chunks of an upload would reach different processes.
   settings.override('multipart_enabled', () => (processes() > 1 ? 'false' : undefined))
@@ -191,11 +194,11 @@ async function startStorages(core: Core, closing: Closing): Promise<Storages> {
     uploads: taskUploads,
     own: await gatewayFolders(config.data),
     instance: cluster.instance,
-    tree: (path) => new SubtreeDriver({ mounts, mountedTree, locks, pathLocks, intents, rules }, path),
+    tree: (path) => new SubtreeDriver({ mounts, mountedTree, locks, pathLocks, intents, followers }, path),
   })
   closing.add(() => supervisor.stop())
   await supervisor.start()
-  await rules.reload()
+  await followers.reload()
   const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, driverTypes, log })
   return { pathLocks, intents, taskUploads, supervisor, storages }
 }
@@ -224,9 +227,10 @@ async function openSearch(core: Core, closing: Closing): Promise<Search> {
 }
 
 function treeOf(core: Core, { pathLocks, intents }: Storages, search: Search): TreeDependencies {
-  const { log, store, events, cluster, settings, mounts, mountedTree, rules, locks, signedUrls, bandwidth } = core
+  const { log, store, events, cluster, settings, mounts, mountedTree, rules, followers, locks } = core
+  const { signedUrls, bandwidth } = core
   return {
-    ...{ log, store, events, cluster, settings, mounts, mountedTree, rules, locks, bandwidth },
+    ...{ log, store, events, cluster, settings, mounts, mountedTree, rules, followers, locks, bandwidth },
     ...{ pathLocks, intents, search },
     bases: new BaseFolders({ mounts, mountedTree, locks, pathLocks, events, log }),
     inPlaceHandles: new InPlaceHandles(events),

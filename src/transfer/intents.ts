@@ -16,18 +16,18 @@ import type { Storage } from '../storage/storage.js'
 import type { Intent } from '../database/rows.js'
 import type { OfOthers, Store } from '../database/tables.js'
 
-/** The folder rules, as far as a move affects them. Paths are of the whole tree. */
-interface MovableRules {
-  ruleOf(path: Path): object | undefined
-  below(path: Path): readonly object[]
+/** The folder rules, which follow a folder that is moved. Paths are of the whole tree. */
+interface FollowingRows {
+  hasWithin(path: Path): boolean
   duringMove(from: Path, to: Path): (hasMoved: boolean) => void
   updateSpelling(path: Path): Promise<void>
+  move(from: Path, to: Path): Promise<void>
   reload(): Promise<void>
 }
 
 interface IntentsDependencies {
-  readonly store: Pick<Store, 'intents' | 'properties' | 'attributes' | 'rules'>
-  readonly rules: MovableRules
+  readonly store: Pick<Store, 'intents' | 'properties' | 'attributes'>
+  readonly followers: FollowingRows
   readonly pathLocks: PathLocks
   readonly ofOthers: OfOthers
   readonly log: Log
@@ -67,7 +67,10 @@ export class Intents {
   readonly #running = new Set<string>()
   /** Timers by ID of the storage. */
   readonly #retries = new Map<number, NodeJS.Timeout>()
-  /** By the ID of an intent of a move whose outcome is not known: ends the time in which rules apply at both paths. */
+  /**
+   * By the ID of an intent of a move whose outcome is not known: ends the time in which rules apply at both
+   * paths.
+   */
   readonly #unresolved = new Map<number, { readonly storageId: number; readonly end: (hasMoved: boolean) => void }>()
   #closed = false
 
@@ -80,7 +83,7 @@ export class Intents {
    * same move removes it (`reason` is 'moved'). A rename takes along what is below the entry, with its intents.
    */
   async beforeRemoval({ storage, inner }: MountedPath, reason: RemovalReason): Promise<void> {
-    const { store, rules, ofOthers } = this.dependencies
+    const { store, followers, ofOthers } = this.dependencies
     if (reason !== 'moved') await this.#ifRemovals(storage, () => this.endRemoval({ storage, inner }))
     for (const intent of (await ofOthers(() => store.intents.ofOthersAt(storage.row.id, inner))) ?? []) {
       // A folder that is renamed takes along what is below it, also a backup that may be the only copy.
@@ -90,7 +93,7 @@ export class Intents {
         // A node makes a move under path locks only, so this one is not made any more.
         await store.intents.take(intent.id)
         if (!(await this.#recoverMove(storage, intent))) this.#scheduleRetry(storage.row.id, 0)
-        await rules.reload()
+        await followers.reload()
       }
     }
   }
@@ -111,7 +114,8 @@ export class Intents {
 
   /**
    * Runs `work`, a rename by the backend, which resolves to whether it was performed. The caller holds the path locks
-   * of both paths. After a rename, the stored rules, properties and attributes are moved, and `follow` is called.
+   * of both paths. After a rename, the stored rules, properties and attributes are moved, and `follow` is
+   * called.
    *
    * Records an intent only if there are any of these to move, or if the old target was moved to a backup or removed
    * (`replaces`). Otherwise the rename is the only step.
@@ -124,17 +128,17 @@ export class Intents {
     follow: () => Promise<void>,
   ): Promise<boolean> {
     const { storage } = from
-    const { store, rules } = this.dependencies
+    const { store, followers } = this.dependencies
     const [source, target] = [storage.treePath(from.inner), storage.treePath(to.inner)]
-    const hasRules = () => rules.ruleOf(source) !== undefined || rules.below(source).length > 0
-    const hadRules = hasRules()
+    const hadFollowers = followers.hasWithin(source)
     const needsIntent =
       replaces ||
-      hadRules ||
+      hadFollowers ||
       (await store.properties.hasWithin(source, target)) ||
       (await store.attributes.hasWithin(source, target))
-    // A rule has no effect if a power cut separates it from its folder, so this intent must be on stable storage.
-    const { intents } = hadRules ? store : storage.records
+    // A rule has no effect if a power cut separates it from its folder, so this intent must be on stable
+    // storage.
+    const { intents } = hadFollowers ? store : storage.records
     const intent = {
       storageId: storage.row.id,
       from: from.inner,
@@ -143,7 +147,7 @@ export class Intents {
       disposable: false,
     } as const
     const id = needsIntent ? await this.#insert(intent, intents) : undefined
-    const endMove = hadRules ? rules.duringMove(source, target) : undefined
+    const endMove = hadFollowers ? followers.duringMove(source, target) : undefined
     /** Undefined: not known. */
     let moved: boolean | undefined
     try {
@@ -161,12 +165,12 @@ export class Intents {
           })
         }
         // Rules may have been created during the call. They must move too.
-        const mustMoveRules = moved === true && (hadRules || hasRules())
-        if (mustMoveRules && id === undefined) {
-          await rules.updateSpelling(source)
-          await store.rules.move(source, target)
+        const mustFollow = moved === true && (hadFollowers || followers.hasWithin(source))
+        if (mustFollow && id === undefined) {
+          await followers.updateSpelling(source)
+          await followers.move(source, target)
         }
-        if (mustMoveRules) await rules.reload()
+        if (mustFollow) await followers.reload()
       } finally {
         if (moved === undefined && id !== undefined && endMove)
           this.#unresolved.set(id, { storageId: intent.storageId, end: endMove })
@@ -388,7 +392,7 @@ export class Intents {
       const recovered = await this.#recoverEach(storage, moves)
       const isOpen = (intentId: number) => intents.some((each) => each.id === intentId)
       const ofOthers = [...this.#unresolved].filter(([each, { storageId }]) => storageId === id && !isOpen(each))
-      if (moves.length > 0 || ofOthers.length > 0) await this.dependencies.rules.reload()
+      if (moves.length > 0 || ofOthers.length > 0) await this.dependencies.followers.reload()
       // Another node has recovered them.
       for (const [intentId] of ofOthers) this.#resolve(intentId, false)
       for (const { id, kind, from } of intents) {

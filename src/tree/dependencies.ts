@@ -14,6 +14,7 @@ import type { InPlaceHandles } from '../transfer/in-place-handles.js'
 import type { Intents } from '../transfer/intents.js'
 import type { DownloadRouting } from '../download-urls/download-routing.js'
 import type { Rules } from './folder-rules.js'
+import type { Followers } from './followers.js'
 import type { Locks } from '../locks/webdav-locks.js'
 import type { BaseFolders } from './missing-folders.js'
 
@@ -23,6 +24,7 @@ export interface TreeDependencies {
   readonly mountedTree: MountedTree
   readonly bases: Pick<BaseFolders, 'ensure' | 'forget'>
   readonly rules: Rules
+  readonly followers: Followers
   readonly locks: Locks
   readonly intents: Intents
   readonly pathLocks: PathLocks

@@ -7,22 +7,12 @@ import { lockout } from '../accounts/limiter.js'
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
-import {
-  childOf,
-  cleanPath,
-  maxDepthOf,
-  foldCase,
-  isWithin,
-  segmentsOf,
-  selfAndAncestors,
-  under,
-  within,
-  type Path,
-} from '../base/path.js'
+import { cleanPath, maxDepthOf, foldCase, isWithin, selfAndAncestors, type Path } from '../base/path.js'
 import { compilePatterns, patternLines, type Pattern } from '../base/patterns.js'
 import { ownTurn } from '../base/pauses.js'
 import type { FolderRule } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
+import { PathMirror, type FoldedPath } from './path-mirror.js'
 
 export type { FolderRule } from '../database/rows.js'
 
@@ -47,95 +37,47 @@ export function hidePatterns(hide: string): readonly Pattern[] {
   return compilePatterns(patternLines(hide))
 }
 
-/** A move of a folder, during which its rules apply at both paths. */
-interface Moving {
-  readonly from: Path
-  readonly to: Path
-  /** The folder has moved; its rules have not, as far as is known. */
-  isPending: boolean
-}
-
-export class Rules {
-  /** As they are stored. */
-  #stored: readonly Rule[] = []
-  readonly #moving = new Set<Moving>()
-  /** Those that apply: also the rules of folders that are being moved, at their new paths. */
+export class Rules extends PathMirror<FolderRule, Rule> {
   #byPath = new Map<Path, Rule>()
   /** Rules by folded path: paths that differ only in case or Unicode normalization share a key. */
   #byFoldedPath = new Map<Path, readonly Rule[]>()
   /** Number of segments of the deepest path with a rule. */
   #deepest = 0
-  /** Numbers of the last reload that was started, and of the last one that was applied. */
-  #lastStarted = 0
-  #lastApplied = 0
   /** Wrong passwords for the rules. */
   readonly guesses: PasswordGuesses
 
   private constructor(
-    private readonly store: Store,
-    private readonly foldedPath: (path: Path) => Path | undefined,
+    store: Pick<Store, 'rules'>,
+    foldedPath: FoldedPath,
     private readonly log: Log | undefined,
   ) {
+    super(store.rules, foldedPath)
     this.guesses = new PasswordGuesses(log)
   }
 
-  /** `foldedPath`: a key that all spellings of a path share; undefined for a path with only one spelling. */
-  static async load(
-    store: Store,
-    foldedPath: (path: Path) => Path | undefined = () => undefined,
-    log?: Log,
-  ): Promise<Rules> {
+  static async load(store: Store, foldedPath: FoldedPath = () => undefined, log?: Log): Promise<Rules> {
     const rules = new Rules(store, foldedPath, log)
     await rules.reload()
     return rules
   }
 
-  async reload(): Promise<void> {
-    const number = ++this.#lastStarted
-    const loaded = await this.#compileAll(await this.store.rules.all())
-    // Of concurrent reloads, the one that started last has the newest rows.
-    if (number < this.#lastApplied) return
-    this.#lastApplied = number
-    this.#stored = loaded
-    this.#index()
-  }
-
-  /**
-   * From now on, the rules of the folder at `from` and below it apply at `to` too, because it may be at either path.
-   * Call the returned function when the move has ended. If the folder has moved, they do so until its rules are stored
-   * there.
-   */
-  duringMove(from: Path, to: Path): (hasMoved: boolean) => void {
-    const moving = { from, to, isPending: false }
-    this.#moving.add(moving)
-    this.#index()
-    return (hasMoved) => {
-      moving.isPending = hasMoved
-      if (!hasMoved) this.#moving.delete(moving)
-      this.#index()
-    }
-  }
-
-  #index(): void {
-    this.#byPath = new Map(this.#stored.map((rule) => [rule.path, rule]))
-    for (const moving of this.#moving) {
-      const rules = this.#stored.filter(({ path }) => isWithin(moving.from, path))
-      if (rules.length === 0 && moving.isPending) this.#moving.delete(moving)
-      for (const rule of rules) {
-        const path = under(moving.to, within(moving.from, rule.path) ?? rule.path)
-        if (!this.#byPath.has(path)) this.#byPath.set(path, { ...rule, path })
-      }
-    }
+  protected override index(applying: readonly Rule[]): void {
+    this.#byPath = new Map(applying.map((rule) => [rule.path, rule]))
     this.#deepest = maxDepthOf(this.#byPath.keys())
     this.#byFoldedPath = new Map()
-    for (const rule of this.#byPath.values()) {
+    for (const rule of applying) {
       const key = foldCase(rule.path)
       this.#byFoldedPath.set(key, [...(this.#byFoldedPath.get(key) ?? []), rule])
     }
   }
 
+  /** A folder has one rule. */
+  protected override subjectOf(): string {
+    return ''
+  }
+
   /** Compiles the patterns that are not compiled yet. Yields to the event loop between two rules. */
-  async #compileAll(rows: readonly FolderRule[]): Promise<readonly Rule[]> {
+  protected override async compile(rows: readonly FolderRule[]): Promise<readonly Rule[]> {
     const compiled = new Map<string, Pick<Rule, 'hides' | 'hideCost'>>()
     for (const rule of this.#byPath.values()) compiled.set(rule.hide, rule)
     const rules: Rule[] = []
@@ -164,7 +106,7 @@ export class Rules {
 
   /** All rules, ordered by id. */
   list(): readonly FolderRule[] {
-    return [...this.#stored].sort((one, other) => one.id - other.id)
+    return [...this.stored].sort((one, other) => one.id - other.id)
   }
 
   /** The rule that applies to `path`: its own, else that of the nearest folder above it. */
@@ -179,11 +121,7 @@ export class Rules {
 
   /** Whether it is the password of any rule. */
   hasPassword(password: string): boolean {
-    return this.#stored.some((rule) => rule.password === password)
-  }
-
-  get isEmpty(): boolean {
-    return this.#byPath.size === 0
+    return this.stored.some((rule) => rule.password === password)
   }
 
   /** The folder's own rule. Its path has the spelling of `folder`. */
@@ -194,10 +132,6 @@ export class Rules {
     if (key === undefined) return undefined
     const other = this.#byFoldedPath.get(foldCase(folder))?.find((each) => this.foldedPath(each.path) === key)
     return other && { ...other, path: folder }
-  }
-
-  hasOneSpelling(path: Path): boolean {
-    return this.foldedPath(path) === undefined
   }
 
   /** Rules of folders below `path`, without its own. Their paths have the stored spelling. */
@@ -211,32 +145,16 @@ export class Rules {
     })
   }
 
-  /** Changes the stored spelling of rules at and below `path` to that of `path`, so that they move with it. */
-  async updateSpelling(path: Path): Promise<void> {
-    const key = this.foldedPath(path)
-    if (key === undefined) return
-    const others = [...this.#byPath.values()].filter((rule) => {
-      const ruleKey = isWithin(path, rule.path) ? undefined : this.foldedPath(rule.path)
-      return ruleKey !== undefined && isWithin(key, ruleKey)
-    })
-    for (const { id, path: rulePath } of others) {
-      const respelled = segmentsOf(rulePath).slice(segmentsOf(path).length).reduce(childOf, path)
-      // If both spellings have a rule, the one with the spelling of `path` applies and is not replaced.
-      if (!this.#byPath.has(respelled)) await this.store.rules.update(id, { path: respelled })
-    }
-    if (others.length > 0) await this.reload()
-  }
-
   /** Rejects with `exists` if the folder already has a rule, and as `hidePatterns`. */
   async create(rule: Omit<FolderRule, 'id'>): Promise<FolderRule> {
     hidePatterns(rule.hide)
-    return this.#applyChange(() => this.store.rules.insert({ ...rule, path: cleanPath(rule.path) }))
+    return this.#applyChange(() => this.rows.insert({ ...rule, path: cleanPath(rule.path) }))
   }
 
   /** Rejects as `create`, and with `not_found`. */
   async update(id: number, rule: Omit<FolderRule, 'id'>): Promise<FolderRule> {
     hidePatterns(rule.hide)
-    return this.#applyChange(() => this.store.rules.update(id, { ...rule, path: cleanPath(rule.path) }))
+    return this.#applyChange(() => this.rows.update(id, { ...rule, path: cleanPath(rule.path) }))
   }
 
   async #applyChange(change: () => Promise<FolderRule>): Promise<FolderRule> {
@@ -252,7 +170,7 @@ export class Rules {
 
   /** Rejects with `not_found`. */
   async delete(id: number): Promise<void> {
-    if (!(await this.store.rules.delete(id))) throw new GatewayError('not_found', { reason: 'rule not found' })
+    if (!(await this.rows.delete(id))) throw new GatewayError('not_found', { reason: 'rule not found' })
     await this.reload()
   }
 }

@@ -40,7 +40,7 @@ export async function removeEntry(
  * backup or, if it was an empty folder, removed.
  */
 export async function renameByBackend(
-  { intents, rules, locks }: Pick<TreeDependencies, 'intents' | 'rules' | 'locks'>,
+  { intents, followers, locks }: Pick<TreeDependencies, 'intents' | 'followers' | 'locks'>,
   from: MountedPath,
   to: MountedPath,
   replaces: boolean,
@@ -49,7 +49,7 @@ export async function renameByBackend(
   const { storage } = from
   const [source, target] = [storage.treePath(from.inner), to.storage.treePath(to.inner)]
   await intents.beforeRemoval(from, 'renamed')
-  await rules.updateSpelling(source)
+  await followers.updateSpelling(source)
   const move = () => storage.tryMove(from.inner, to.inner, { signal })
   return intents.move(from, to, replaces, move, async () => {
     await locks.dropWithin(source, true)
@@ -57,14 +57,14 @@ export async function renameByBackend(
   })
 }
 
-type Records = Pick<TreeDependencies, 'store' | 'rules' | 'locks'>
+type Records = Pick<TreeDependencies, 'store' | 'followers' | 'locks'>
 
 /**
- * After a complete copy or move item by item: the properties, and for a move also the rules and locks. Nothing of the
- * old target remains. `deep`: of everything below too. `userId`: who has copied or moved.
+ * After a complete copy or move item by item: the properties, and for a move also the rules and locks. Nothing
+ * of the old target remains. `deep`: of everything below too. `userId`: who has copied or moved.
  */
 export async function followWhole(
-  { store, rules, locks }: Records,
+  { store, followers, locks }: Records,
   { kind, source, target }: Pick<CheckedTransfer, 'kind' | 'source' | 'target'>,
   deep: boolean,
   userId: number,
@@ -72,11 +72,11 @@ export async function followWhole(
   if (!deep) await store.properties.delete(target)
   if (kind === 'copy') await store.properties.copy(source, target, deep, userId)
   else {
-    await rules.updateSpelling(source)
+    await followers.updateSpelling(source)
     // Attributes are not moved: the write of the target has set them, the removal of the source has deleted them.
     await store.properties.move(source, target)
-    await store.rules.move(source, target)
-    await rules.reload()
+    await followers.move(source, target)
+    await followers.reload()
     await locks.dropWithin(source, true)
   }
   await locks.dropWithin(target, false)
@@ -84,7 +84,7 @@ export async function followWhole(
 
 /** As `followWhole`, after an incomplete copy or move: for every path with records, on either side. */
 export async function followItems(
-  { store, rules, locks }: Records,
+  { store, followers, locks }: Records,
   { kind, source, target, from }: Pick<CheckedTransfer, 'kind' | 'source' | 'target' | 'from'>,
   journal: CopyJournal,
   userId: number,
@@ -107,11 +107,11 @@ export async function followItems(
     }
   }
   if (kind === 'copy') return
-  await rules.updateSpelling(source)
-  for (const { path } of rules.list()) {
-    if (isWithin(source, path) && (await isDone(path))) await store.rules.move(path, targetFor(path))
+  await followers.updateSpelling(source)
+  for (const path of followers.pathsWithin(source)) {
+    if (await isDone(path)) await followers.move(path, targetFor(path))
   }
-  await rules.reload()
+  await followers.reload()
   for (const { path } of locks.list()) {
     if (isWithin(source, path) && (await isDone(path))) await locks.dropWithin(path, true)
   }

@@ -41,7 +41,7 @@ const levelOf = () => depth.getStore() ?? 0
 
 type SubtreeDependencies = Pick<
   TreeDependencies,
-  'mounts' | 'mountedTree' | 'locks' | 'pathLocks' | 'intents' | 'rules'
+  'mounts' | 'mountedTree' | 'locks' | 'pathLocks' | 'intents' | 'followers'
 >
 
 export class SubtreeDriver implements TreeDriver {

@@ -55,7 +55,7 @@ async function node(t: Test, location: string, id: string, over: Over, storageId
   Object.assign(storage, { row })
   const rules = await Rules.load(store)
   const intents = new Intents({
-    ...{ store, rules, pathLocks: new PathLocksInProcess(), ofOthers, log },
+    ...{ store, followers: rules, pathLocks: new PathLocksInProcess(), ofOthers, log },
     storageOf: () => storage,
   })
   t.teardown(async () => {

@@ -37,6 +37,7 @@ import { Intents } from '../../src/transfer/intents.js'
 import { TaskUploads } from '../../src/transfer/task-uploads.js'
 import { BaseFolders } from '../../src/tree/missing-folders.js'
 import { Rules } from '../../src/tree/folder-rules.js'
+import { Followers } from '../../src/tree/followers.js'
 import { Locks } from '../../src/locks/webdav-locks.js'
 import { SubtreeDriver } from '../../src/tree/subtree-driver.js'
 import { VirtualFs, type TreeDependencies } from '../../src/tree/virtual-fs.js'
@@ -177,6 +178,7 @@ export async function newTree(
   const mounts = new Mounts()
   const mountedTree = new MountedTree(mounts, log)
   const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path))
+  const followers = new Followers([rules])
   const locks = await Locks.load(store.locks)
   // Each call of it empties the folder.
   const folder = t.testdir()
@@ -187,7 +189,7 @@ export async function newTree(
   const driverTypes: AnyDriverType[] = []
   const pathLocks = new PathLocksInProcess()
   const storageOf = (id: number) => mounts.storageOf(id)
-  const intents = new Intents({ store, rules, pathLocks, ofOthers: () => undefined, log, storageOf })
+  const intents = new Intents({ store, followers, pathLocks, ofOthers: () => undefined, log, storageOf })
   const uploads = new TaskUploads({ store: store.uploads, storageOf, log })
   const supervisor: MountSupervisor = new MountSupervisor({
     mounts,
@@ -205,7 +207,7 @@ export async function newTree(
     driverTypes,
     instance: thisInstance(),
     own: { data: folder, protectedPaths: [] },
-    tree: (path) => new SubtreeDriver({ mounts, mountedTree, locks, pathLocks, intents, rules }, path),
+    tree: (path) => new SubtreeDriver({ mounts, mountedTree, locks, pathLocks, intents, followers }, path),
   })
   const indexFile = join(folder, `search-${randomUUID()}.db`)
   const search = await Search.open({
@@ -228,6 +230,7 @@ export async function newTree(
     mountedTree,
     bases: new BaseFolders({ mounts, mountedTree, locks, pathLocks, events, log }),
     rules,
+    followers,
     locks,
     pathLocks,
     intents,

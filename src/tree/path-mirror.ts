@@ -1,0 +1,155 @@
+/**
+ * Rows about paths of the whole tree, mirrored in memory, which follow a folder that is moved or gets another spelling.
+ * What a move does to the stored rows is written in `src/database/path-table.ts`.
+ */
+import { undefinedIfMissing } from '../base/errors.js'
+import { childOf, isWithin, segmentsOf, under, within, type Path } from '../base/path.js'
+import type { PathRows } from '../database/tables.js'
+
+/** A move of a folder, during which its rows apply at both paths. */
+interface Moving {
+  readonly from: Path
+  readonly to: Path
+  /** The folder has moved; its rows have not, as far as is known. */
+  isPending: boolean
+}
+
+interface StoredRow {
+  readonly id: number
+  readonly path: Path
+}
+
+/** A key that all spellings of a path share; undefined for a path with only one spelling. */
+export type FoldedPath = (path: Path) => Path | undefined
+
+/** `Row` is what is made of a `Stored` row. */
+export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = Stored> {
+  /** As they are stored. */
+  #stored: readonly Row[] = []
+  /** Those that apply: also the rows of folders that are being moved, at their new paths. */
+  #applying: readonly Row[] = []
+  readonly #moving = new Set<Moving>()
+  /** Numbers of the last reload that was started, and of the last one that was applied. */
+  #lastStarted = 0
+  #lastApplied = 0
+
+  protected constructor(
+    protected readonly rows: PathRows<Stored>,
+    protected readonly foldedPath: FoldedPath,
+  ) {}
+
+  /** Converts the rows that were read. */
+  protected abstract compile(rows: readonly Stored[]): Promise<readonly Row[]>
+
+  /** Called when other rows apply. */
+  protected abstract index(applying: readonly Row[]): void
+
+  /** Of rows with the same subject, only one may have a path. */
+  protected abstract subjectOf(row: Row): string
+
+  async reload(): Promise<void> {
+    const number = ++this.#lastStarted
+    const loaded = await this.compile(await this.rows.all())
+    // Of concurrent reloads, the one that started last has the newest rows.
+    if (number < this.#lastApplied) return
+    this.#lastApplied = number
+    this.#stored = loaded
+    this.#apply()
+  }
+
+  /** All stored rows. */
+  protected get stored(): readonly Row[] {
+    return this.#stored
+  }
+
+  get isEmpty(): boolean {
+    return this.#applying.length === 0
+  }
+
+  hasOneSpelling(path: Path): boolean {
+    return this.foldedPath(path) === undefined
+  }
+
+  /** Whether any row is about `path` or what is below it. */
+  hasWithin(path: Path): boolean {
+    if (this.isEmpty) return false
+    const key = this.foldedPath(path)
+    return this.#applying.some((row) => {
+      if (isWithin(path, row.path)) return true
+      const rowKey = key === undefined ? undefined : this.foldedPath(row.path)
+      return key !== undefined && rowKey !== undefined && isWithin(key, rowKey)
+    })
+  }
+
+  /** The paths at and below `path` with stored rows. */
+  pathsWithin(path: Path): readonly Path[] {
+    return [...new Set(this.#stored.map((row) => row.path))].filter((each) => isWithin(path, each))
+  }
+
+  /**
+   * From now on, the rows of the folder at `from` and below it apply at `to` too, because it may be at either path.
+   * Call the returned function when the move has ended. If the folder has moved, they do so until its rows are stored
+   * there.
+   */
+  duringMove(from: Path, to: Path): (hasMoved: boolean) => void {
+    const moving = { from, to, isPending: false }
+    this.#moving.add(moving)
+    this.#apply()
+    return (hasMoved) => {
+      moving.isPending = hasMoved
+      if (!hasMoved) this.#moving.delete(moving)
+      this.#apply()
+    }
+  }
+
+  #apply(): void {
+    const applying = [...this.#stored]
+    const taken = this.#taken(applying)
+    for (const moving of this.#moving) {
+      const rows = this.#stored.filter(({ path }) => isWithin(moving.from, path))
+      if (rows.length === 0 && moving.isPending) this.#moving.delete(moving)
+      for (const row of rows) {
+        const path = under(moving.to, within(moving.from, row.path) ?? row.path)
+        const key = this.#keyOf(row, path)
+        if (taken.has(key)) continue
+        taken.add(key)
+        applying.push({ ...row, path })
+      }
+    }
+    this.#applying = applying
+    this.index(applying)
+  }
+
+  #taken(rows: readonly Row[]): Set<string> {
+    return new Set(rows.map((row) => this.#keyOf(row, row.path)))
+  }
+
+  #keyOf(row: Row, path: Path): string {
+    return `${this.subjectOf(row)} ${path}`
+  }
+
+  /** Changes the stored spelling of rows at and below `path` to that of `path`, so that they move with it. */
+  async updateSpelling(path: Path): Promise<void> {
+    const key = this.foldedPath(path)
+    if (key === undefined) return
+    const others = this.#applying.filter((row) => {
+      const rowKey = isWithin(path, row.path) ? undefined : this.foldedPath(row.path)
+      return rowKey !== undefined && isWithin(key, rowKey)
+    })
+    const taken = this.#taken(others.length > 0 ? this.#applying : [])
+    for (const row of others) {
+      const respelled = segmentsOf(row.path).slice(segmentsOf(path).length).reduce(childOf, path)
+      // If both spellings have a row, the one with the spelling of `path` applies and is not replaced.
+      if (taken.has(this.#keyOf(row, respelled))) continue
+      // A row may have been deleted meanwhile, with its user or by another node.
+      const changes: Partial<Omit<StoredRow, 'id'>> = { path: respelled }
+      await undefinedIfMissing(this.rows.update(row.id, changes as Partial<Omit<Stored, 'id'>>))
+    }
+    if (others.length > 0) await this.reload()
+  }
+
+  /** Moves the stored rows at and below `from` to `to`. `reload` must follow. */
+  async move(from: Path, to: Path): Promise<void> {
+    await this.rows.move(from, to)
+  }
+}
