@@ -5,6 +5,7 @@ export type SftpFileSystem = Pick<
   VirtualFs,
   | 'stat'
   | 'pages'
+  | 'assertContentGranted'
   | 'open'
   | 'reserve'
   | 'mkdir'

@@ -154,6 +154,8 @@ export class OpenFiles {
     if (plan.action === 'refuse existing') throw new GatewayError('exists', { op: 'open', path })
     if (existing?.kind === 'symlink') throw danglingSymlink(path, flags)
     if (own && !own.isUnlinked) {
+      // The file may have been opened only to write.
+      if (plan.read) await this.fs.assertContentGranted(path, { signal: this.signal })
       if (plan.action === 'replace') await own.restart()
       return this.#share({ kind: 'file', file: own, plan })
     }
@@ -179,7 +181,7 @@ export class OpenFiles {
     }
     if (!plan.write) return new WorkingFile(fs, signal, path, await fs.open(path, 'read', { signal }), false, false)
     if (plan.action === 'update') {
-      return new WorkingFile(fs, signal, path, await fs.open(path, 'update', { signal }), false, true)
+      return new WorkingFile(fs, signal, path, await fs.open(path, 'update', { readable, signal }), false, true)
     }
     if (plan.action === 'replace') return this.#startStaged(path, { mode, readable })
     const reservation = await fs.reserve(path, { mode, signal })

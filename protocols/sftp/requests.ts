@@ -284,7 +284,7 @@ async function setHandleAttributes({ file }: Pick<FileHandle, 'file'>, requested
 
 async function truncate({ fs, signal }: SessionState, path: Path, size: number): Promise<void> {
   assertSize(size, 'truncate')
-  const file = await fs.open(path, 'update', { signal })
+  const file = await fs.open(path, 'update', { readable: false, signal })
   try {
     await file.truncate(size)
     await file.commit?.()

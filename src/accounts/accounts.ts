@@ -9,6 +9,7 @@ import { AppPasswords } from './app-passwords.js'
 import { ConsoleSessions, type Browser } from './console-sessions.js'
 import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
 import { FairQueue } from './fair-queue.js'
+import { Groups } from './groups.js'
 import { networkOf } from '../net/addresses.js'
 import { limitersInMemory, lockout, type Limiters } from './limiter.js'
 import { put } from '../base/bounded-tables.js'
@@ -66,6 +67,7 @@ const appPasswordDeleted = { reason: 'the app password has been deleted' }
 
 export class Accounts {
   readonly users: Users
+  readonly groups: Groups
   readonly keys: SshKeys
   readonly appPasswords: AppPasswords
   readonly consoleSessions: ConsoleSessions
@@ -110,6 +112,7 @@ export class Accounts {
       onChanged: (before, after) => this.#userChanged(before, after),
       now,
     })
+    this.groups = new Groups(store)
     this.keys = new SshKeys(store, this.#queue, (key) => this.#keyRemoved(key), now)
     this.appPasswords = new AppPasswords(store, this.#queue, (row) => this.#appPasswordRemoved(row), now)
     this.consoleSessions = new ConsoleSessions({
@@ -139,6 +142,7 @@ export class Accounts {
     await accounts.reload()
     accounts.#disposers.push(
       store.onForeignChange('accounts', () => accounts.reload()),
+      store.onForeignChange('groups', () => accounts.reload()),
       settings.onChange(() => accounts.#settingsChanged()),
     )
     const timer = setInterval(() => void accounts.#sweep(), sweepInterval).unref()
@@ -500,6 +504,8 @@ export class Accounts {
       username: user.username,
       role: user.role,
       permissions: user.permission,
+      groups: this.groups,
+      grantedOnly: user.grantedOnly,
       base: user.basePath,
       signal: this.#sessions.signal(user.id, credential, until),
       ...by,
@@ -513,6 +519,7 @@ export class Accounts {
   async reload(): Promise<void> {
     await this.#queue.add(async () => {
       await this.users.reload()
+      await this.groups.reload()
       await this.keys.reload()
       await this.appPasswords.reload()
       await this.consoleSessions.reload()
@@ -537,7 +544,8 @@ export class Accounts {
       after.username !== before.username ||
       after.permission !== before.permission ||
       after.basePath !== before.basePath ||
-      after.role !== before.role
+      after.role !== before.role ||
+      after.grantedOnly !== before.grantedOnly
     ) {
       this.#sessions.end(id, { reason: 'the rights of this account have changed' })
     } else if (after.passwordTime !== before.passwordTime || after.passwordHash !== before.passwordHash) {

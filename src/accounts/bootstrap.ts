@@ -23,7 +23,7 @@ export interface FirstAdmin {
  */
 export async function bootstrapAccounts(store: Store, admin: FirstAdmin): Promise<void> {
   const present = await store.users.all()
-  const common = { passwordTime: 0, basePath: root, ssoId: '', otpSecret: '' }
+  const common = { passwordTime: 0, basePath: root, ssoId: '', otpSecret: '', grantedOnly: false }
   if (!present.some(({ role }) => role === 'admin')) {
     const random = admin.password ? undefined : randomPassword()
     const passwordHash = await hashPassword(staticHash(admin.password || (random ?? '')))

@@ -6,6 +6,7 @@ import { GatewayError } from '../base/errors.js'
 import type { Holder } from '../base/fair-share.js'
 import type { Role } from '../database/rows.js'
 import { childOf, foldCase, isWithin, root, segmentsOf, type Path } from '../base/path.js'
+import { noMembership, type Groups, type Membership } from './groups.js'
 
 /**
  * Permissions of a user; the values are the permission bits of the API. Bits 12 to 15 have no effect: they are those of
@@ -45,9 +46,14 @@ export interface ProtocolFacts {
 export interface PrincipalFacts {
   readonly userId: number
   readonly username: string
+  /** The user's own, as its permissions. */
   readonly role: Role
   /** Sum of `permissionBits`. */
   readonly permissions: number
+  /** Asked for those of the user at each use, so that a change of members ends no session. Absent: it has none. */
+  readonly groups?: Pick<Groups, 'of'> | undefined
+  /** Sees only what a grant allows. */
+  readonly grantedOnly?: boolean | undefined
   /** The folder of the whole tree that the user sees as `/`. */
   readonly base: Path
   readonly protocol: ProtocolFacts
@@ -77,11 +83,13 @@ export interface PrincipalFacts {
 }
 
 /** A copy with other properties is not a `Principal`, because the class has private members. */
-export class Principal implements Omit<PrincipalFacts, 'permissions'> {
+export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'> {
   readonly userId: number
   readonly username: string
-  readonly role: Role
+  private readonly ownRole: Role
   private readonly permissions: number
+  private readonly groups: Pick<Groups, 'of'> | undefined
+  readonly grantedOnly: boolean
   readonly base: Path
   readonly protocol: ProtocolFacts
   readonly readOnly: boolean
@@ -95,8 +103,10 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
   constructor(facts: PrincipalFacts) {
     this.userId = facts.userId
     this.username = facts.username
-    this.role = facts.role
+    this.ownRole = facts.role
     this.permissions = facts.permissions
+    this.groups = facts.groups
+    this.grantedOnly = facts.grantedOnly ?? false
     this.base = facts.base
     this.protocol = facts.protocol
     this.readOnly = facts.readOnly ?? false
@@ -107,8 +117,19 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
     this.signal = facts.signal
   }
 
+  /** That of the user, or that of an admin by one of its groups. */
+  get role(): Role {
+    return this.membership.isAdmin ? 'admin' : this.ownRole
+  }
+
+  /** What the user has by its groups now. */
+  get membership(): Membership {
+    return this.groups?.of(this.userId) ?? noMembership
+  }
+
+  /** Whether the user or one of its groups has the permission. */
   hasPermission(permission: Permission): boolean {
-    return (this.permissions & permissionBits[permission]) !== 0
+    return ((this.permissions | this.membership.permissions) & permissionBits[permission]) !== 0
   }
 
   /** Whether the user may use the protocol of the request at all. */
@@ -154,9 +175,10 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
   }
 
   #with(changes: Partial<PrincipalFacts>): Principal {
-    const { userId, username, role, permissions, base, protocol, readOnly, onlyPath, holder } = this
-    const { network, signedIn, signal } = this
-    const user = { userId, username, role, permissions, base, protocol, readOnly, onlyPath, holder }
-    return new Principal({ ...user, network, signedIn, signal, ...changes })
+    const { userId, username, ownRole: role, permissions, groups, grantedOnly } = this
+    const { base, protocol, readOnly, onlyPath, holder, network, signedIn, signal } = this
+    const account = { userId, username, role, permissions, groups, grantedOnly }
+    const request = { base, protocol, readOnly, onlyPath, holder, network, signedIn, signal }
+    return new Principal({ ...account, ...request, ...changes })
   }
 }

@@ -22,6 +22,8 @@ export interface NewUser {
   readonly permission: number
   readonly disabled: boolean
   readonly ssoId: string
+  /** The user sees only what a grant allows. Default: false. */
+  readonly grantedOnly?: boolean
 }
 
 /** Undefined fields are unchanged. */
@@ -92,6 +94,7 @@ export class Users {
       disabled: user.disabled,
       ssoId: user.ssoId,
       otpSecret: '',
+      grantedOnly: user.grantedOnly === true,
     }
     const password = checkPassword(user.password)
     this.#assertFree(fields.username)
@@ -108,7 +111,7 @@ export class Users {
    * a taken name, `invalid` for invalid fields, `throttled` and `aborted` as `create`.
    */
   async update(id: number, changes: UserChanges, requester?: Requester): Promise<UserRow> {
-    const { username, password, basePath, role, permission, disabled, ssoId, otpSecret } = changes
+    const { username, password, basePath, role, permission, disabled, ssoId, otpSecret, grantedOnly } = changes
     const fields = {
       ...(username !== undefined && { username: checkUsername(username) }),
       ...(basePath !== undefined && { basePath: cleanPath(basePath) }),
@@ -116,6 +119,7 @@ export class Users {
       ...(disabled !== undefined && { disabled }),
       ...(ssoId !== undefined && { ssoId }),
       ...(otpSecret !== undefined && { otpSecret }),
+      ...(grantedOnly !== undefined && { grantedOnly }),
     }
     const assertAllowed = (stored: UserRow): void => {
       if (role !== undefined && role !== stored.role) {

@@ -31,6 +31,7 @@ const userColumns: Columns<UserRow> = {
   disabled: bool('disabled'),
   ssoId: text('sso_id'),
   otpSecret: text('otp_secret'),
+  grantedOnly: bool('granted_only'),
 }
 
 export class UsersTable extends RowTable<UserRow> {

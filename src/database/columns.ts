@@ -61,10 +61,10 @@ export function optional<T>(column: Column<T>): Column<T | undefined> {
 }
 
 /** A list of words, stored as comma-separated text. */
-export function wordList(name: string): Column<readonly string[]> {
+export function wordList<T extends string = string>(name: string): Column<readonly T[]> {
   return {
     name,
-    read: (value) => (value as string).split(',').filter((word) => word !== ''),
+    read: (value) => (value as string).split(',').filter((word): word is T => word !== ''),
     write: (value) => value.join(','),
   }
 }

@@ -22,7 +22,7 @@ export interface Installation {
 }
 
 /** Tables that a first run leaves empty. */
-const emptyTables = ['ssh_keys', 'app_passwords', 'folder_rules', 'tasks', 'uploads'] as const
+const emptyTables = ['ssh_keys', 'app_passwords', 'folder_rules', 'user_groups', 'grants', 'tasks', 'uploads'] as const
 
 /**
  * Rejects with `exists`, in the same transaction as `replaceInstallation`, if there is more than a first run makes.

@@ -3,7 +3,7 @@ import type { Knex } from 'knex'
 import { GatewayError } from '../base/errors.js'
 import { databaseTime, isPostgres, lockSchema, useByteOrder } from './dialect.js'
 import { deadAfter } from './nodes.js'
-import { addConfirmations, addPropertyOwners, addRecoveryCodes, createSchema } from './schema.js'
+import { addConfirmations, addGrants, addPropertyOwners, addRecoveryCodes, createSchema } from './schema.js'
 
 type Step = (query: Knex) => Promise<void>
 
@@ -24,7 +24,13 @@ interface VersionRow {
 const firstVersion = 17
 
 /** In order: each step after the first brings the schema to the next version. */
-export const migrations: readonly Migration[] = [createSchema, addPropertyOwners, addRecoveryCodes, addConfirmations]
+export const migrations: readonly Migration[] = [
+  createSchema,
+  addPropertyOwners,
+  addRecoveryCodes,
+  addConfirmations,
+  addGrants,
+]
 
 /** The version after these steps. */
 export function newestVersion(steps: readonly Migration[] = migrations): number {

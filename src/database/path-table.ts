@@ -7,20 +7,23 @@ import { assertDisjoint, replacePrefix, subtree } from './ranges.js'
 import { RowTable } from './row-table.js'
 
 /**
- * What a move of a folder does to the rows of a table: they get the new path, and replace those that have it. Other rows
- * at or below the new path are unchanged, because they were set for that path. A removal leaves all rows, so that a
- * folder that is made again is as closed as before.
+ * What a move of a folder does to the rows of a table: they get the new path, and replace the rows there of which only
+ * one may exist. Other rows at or below the new path are unchanged, because they were set for that path. A removal
+ * leaves all rows, so that a folder that is made again is as closed as before.
  */
 interface Following {
   readonly table: string
   /** The column of the path. */
   readonly column: string
+  /** The columns that differ between two rows of one path; of rows with equal ones, the moved one stays. */
+  readonly subject: readonly string[]
 }
 
-const followingRules: Following = { table: 'folder_rules', column: 'path' }
+const followingRules: Following = { table: 'folder_rules', column: 'path', subject: [] }
+const followingGrants: Following = { table: 'grants', column: 'path', subject: ['user_id', 'group_id'] }
 
 /** All tables whose rows follow. */
-export const following = { rules: followingRules } as const
+export const following = { rules: followingRules, grants: followingGrants } as const
 
 /** A table whose rows follow their path. */
 export class PathTable<Row extends { readonly id: number; readonly path: Path }> extends RowTable<Row> {
@@ -42,13 +45,19 @@ export async function moveFollowing(query: Knex, from: Path, to: Path): Promise<
   for (const each of Object.values(following)) await moveRows(query, each, from, to)
 }
 
-async function moveRows(query: Knex, { table, column }: Following, from: Path, to: Path): Promise<void> {
+async function moveRows(query: Knex, { table, column, subject }: Following, from: Path, to: Path): Promise<void> {
   if (from === to) return
   assertDisjoint(from, to)
-  const targetPaths = query(table)
-    .where(subtree(from, column))
-    .select(replacePrefix(query, column, from, to))
-  await query(table).whereIn(column, targetPaths).delete()
+  const moved = query(`${table} as moved`)
+    .where(subtree(from, `moved.${column}`))
+    .andWhere(`${table}.${column}`, replacePrefix(query, `moved.${column}`, from, to))
+  for (const each of subject) {
+    const [one, other] = [`${table}.${each}`, `moved.${each}`]
+    void moved.andWhereRaw('(?? = ?? or (?? is null and ?? is null))', [one, other, one, other])
+  }
+  await query(table)
+    .whereExists(moved.select(query.raw('1')))
+    .delete()
   await query(table)
     .where(subtree(from, column))
     .update({ [column]: replacePrefix(query, column, from, to) })

@@ -24,6 +24,42 @@ export interface UserRow {
   readonly ssoId: string
   /** Base32; empty while two-step verification is off. */
   readonly otpSecret: string
+  /** The user sees only what a grant allows. */
+  readonly grantedOnly: boolean
+}
+
+export interface GroupRow {
+  readonly id: number
+  readonly name: string
+  readonly description: string
+  /** Permission bits that its members have besides their own. */
+  readonly permission: number
+  /** Its members are admins. */
+  readonly admin: boolean
+}
+
+export interface GroupMember {
+  readonly groupId: number
+  readonly userId: number
+}
+
+/**
+ * What a grant can allow or deny. `see`: names, sizes, times, properties and locks. `read`: content, and what is made
+ * of it, such as thumbnails, hashes and URLs. `write`: to create, replace, lock and refresh, and to set times and
+ * properties.
+ */
+export const rights = ['see', 'read', 'write', 'rename', 'move', 'copy', 'remove', 'share'] as const
+export type Right = (typeof rights)[number]
+
+/** Rights of a user or of a group at a path and everything below it. A grant that allows anything allows `see`. */
+export interface Grant {
+  readonly id: number
+  /** Either this or `groupId` is defined. */
+  readonly userId: number | undefined
+  readonly groupId: number | undefined
+  readonly path: Path
+  readonly allow: readonly Right[]
+  readonly deny: readonly Right[]
 }
 
 export interface KeyRow {
@@ -214,12 +250,21 @@ export interface Intent {
 
 /**
  * Rows that a component holds in memory, and reads again after another process has changed them. `accounts`: users, SSH
- * keys, app passwords, console sessions and revoked tokens. `tasks`: the requests to the owners of tasks, not the
- * tasks.
+ * keys, app passwords, console sessions and revoked tokens. `groups`: groups and their members. `tasks`: the requests
+ * to the owners of tasks, not the tasks.
  */
-export type Topic = 'accounts' | 'locks' | 'rules' | 'settings' | 'storages' | 'tasks'
+export type Topic = 'accounts' | 'grants' | 'groups' | 'locks' | 'rules' | 'settings' | 'storages' | 'tasks'
 
-export const topics: ReadonlySet<Topic> = new Set(['accounts', 'locks', 'rules', 'settings', 'storages', 'tasks'])
+export const topics: ReadonlySet<Topic> = new Set([
+  'accounts',
+  'grants',
+  'groups',
+  'locks',
+  'rules',
+  'settings',
+  'storages',
+  'tasks',
+])
 
 export function isTopic(text: string): text is Topic {
   return (topics as ReadonlySet<string>).has(text)

@@ -318,7 +318,12 @@ async function countChanges(query: Knex): Promise<void> {
         return null;
       end $$`)
   }
-  for (const [table, topic] of Object.entries(topics)) {
+  await countChangesOf(query, topics)
+}
+
+/** Counts the changes of these tables. */
+async function countChangesOf(query: Knex, tables: Readonly<Record<string, Topic>>): Promise<void> {
+  for (const [table, topic] of Object.entries(tables)) {
     for (const change of ['insert', 'update', 'delete']) {
       const trigger = `create trigger ${table}_${change}_count after ${change} on ${table}`
       const rows = change === 'delete' ? 'old' : 'new'
@@ -370,4 +375,37 @@ export async function addConfirmations(query: Knex): Promise<void> {
   await query.schema.alterTable('console_sessions', (table) => {
     table.bigInteger('confirmed')
   })
+}
+
+/** Version 21: groups of users, and grants of rights to users and groups. */
+export async function addGrants(query: Knex): Promise<void> {
+  await query.schema.alterTable('users', (table) => {
+    table.boolean('granted_only').notNullable().defaultTo(false)
+  })
+  await query.schema.createTable('user_groups', (table) => {
+    table.increments('id')
+    table.text('name').notNullable().unique()
+    table.text('description').notNullable()
+    table.integer('permission').notNullable()
+    table.boolean('admin').notNullable()
+  })
+  await query.schema.createTable('group_members', (table) => {
+    table.integer('group_id').notNullable().references('id').inTable('user_groups').onDelete('CASCADE')
+    table.integer('user_id').notNullable().references('id').inTable('users').onDelete('CASCADE').index()
+    table.primary(['group_id', 'user_id'])
+  })
+  // Each grant is of a user or of a group.
+  await query.schema.createTable('grants', (table) => {
+    table.increments('id')
+    table.integer('user_id').references('id').inTable('users').onDelete('CASCADE')
+    table.integer('group_id').references('id').inTable('user_groups').onDelete('CASCADE')
+    table.text('path').notNullable().index()
+    table.text('allow').notNullable()
+    table.text('deny').notNullable()
+    table.unique(['user_id', 'path'])
+    table.unique(['group_id', 'path'])
+  })
+  const tables = { user_groups: 'groups', group_members: 'groups', grants: 'grants' } as const
+  await query('change_counts').insert([...new Set(Object.values(tables))].map((topic) => ({ topic, count: 0 })))
+  await countChangesOf(query, tables)
 }

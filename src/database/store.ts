@@ -14,6 +14,7 @@ import type { Engine } from './engine.js'
 import { toStoreError } from './errors.js'
 import { FoldersTable } from './folders.js'
 import { ForeignChanges } from './foreign-changes.js'
+import { GrantsTable, GroupsTable } from './grants.js'
 import { assertNew, replaceInstallation } from './installation.js'
 import { IntentsTable } from './intents.js'
 import { LocksTable } from './locks.js'
@@ -97,6 +98,8 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     settings: new SettingsTable(database),
     secrets: new SecretsTable(database),
     rules: new RulesTable(database),
+    groups: new GroupsTable(database),
+    grants: new GrantsTable(database),
     installation: {
       assertNew: (isFirst) => assertNew(database, isFirst),
       replace: (by, isFirst) => replaceInstallation(database, by, isFirst),

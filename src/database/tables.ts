@@ -27,6 +27,9 @@ import type {
   Property,
   PropertyChange,
   FolderRule,
+  Grant,
+  GroupMember,
+  GroupRow,
   JournalRow,
 } from './rows.js'
 
@@ -41,12 +44,12 @@ export type OfOthers = <T>(read: () => Promise<T>) => Promise<T> | undefined
 /** Rows that are about a path, and follow what is there. */
 export interface PathRows<Row extends { readonly path: Path }> {
   all(): Promise<Row[]>
-  insert(row: New<Row>): Promise<Row> // `exists` for a taken path
+  insert(row: New<Row>): Promise<Row> // `exists` for a taken path, of grants for one that the same subject has
   update(id: number, changes: Partial<New<Row>>): Promise<Row>
   delete(id: number): Promise<boolean>
   /**
-   * Moves the rows at or below `from` to `to`. A row that has the new path of a moved one is replaced; others are
-   * unchanged.
+   * Moves the rows at or below `from` to `to`. A row that has the new path of a moved one, and of grants the same
+   * subject, is replaced; others are unchanged.
    */
   move(from: Path, to: Path): Promise<void>
 }
@@ -256,6 +259,17 @@ export interface Store extends FileRecords {
     replace(values: ReadonlyMap<string, string>): Promise<void>
   }
   readonly rules: PathRows<FolderRule>
+  readonly groups: {
+    all(): Promise<GroupRow[]>
+    members(): Promise<GroupMember[]>
+    insert(row: New<GroupRow>): Promise<GroupRow> // `exists` for a taken name
+    update(id: number, changes: Partial<New<GroupRow>>): Promise<GroupRow>
+    delete(id: number): Promise<boolean> // with its members and grants
+    /** Replaces the members in one transaction. */
+    setMembers(groupId: number, userIds: readonly number[]): Promise<void>
+  }
+  /** Deleted with their user or group. */
+  readonly grants: PathRows<Grant>
   /** What `installation.ts` says. `isFirst`: whether a first run makes this storage. */
   readonly installation: {
     assertNew(isFirst: (row: StorageRow) => boolean): Promise<void>

@@ -9,7 +9,7 @@ import type { FirstAdmin } from '../accounts/bootstrap.js'
 import type { Principal, ProtocolFacts } from '../accounts/principal.js'
 import { FairShare } from '../base/fair-share.js'
 import type { Log } from '../base/log.js'
-import { root } from '../base/path.js'
+import { root, type Path } from '../base/path.js'
 import { joinCluster, type Cluster, type Limits } from '../cluster/cluster.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import type { ProcessChannel } from '../database/engine.js'
@@ -46,6 +46,7 @@ import { Intents } from '../transfer/intents.js'
 import { TaskUploads } from '../transfer/task-uploads.js'
 import { Rules } from '../tree/folder-rules.js'
 import { Followers } from '../tree/followers.js'
+import { Grants } from '../tree/grants.js'
 import { BaseFolders } from '../tree/missing-folders.js'
 import { SubtreeDriver } from '../tree/subtree-driver.js'
 import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
@@ -95,6 +96,7 @@ interface Core {
   readonly mounts: Mounts
   readonly mountedTree: MountedTree
   readonly rules: Rules
+  readonly grants: Grants
   readonly followers: Followers
   readonly locks: Locks
   readonly signedUrls: SignedUrls
@@ -154,10 +156,15 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   closing.add(() => accounts.close())
   const mounts = new Mounts()
   const mountedTree = new MountedTree(mounts, log)
-  const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path), log)
-  const followers = new Followers([rules])
+  const foldedPath = (path: Path) => mounts.caseFoldedPath(path)
+  const rules = await Rules.load(store, foldedPath, log)
+  const grants = await Grants.load(store, foldedPath)
+  const followers = new Followers([rules, grants])
   const locks = await Locks.load(store.locks, cluster)
-  const signedUrls = new SignedUrls({ settings, needsSignature: (path) => needsSignature({ mounts, rules }, path) })
+  const signedUrls = new SignedUrls({
+    settings,
+    needsSignature: (path) => needsSignature({ mounts, rules, grants }, path),
+  })
   closing.add(() => signedUrls.close())
   const spool = await Spool.open(join(config.data, 'spool'), {
     instance: cluster.instance,
@@ -170,17 +177,18 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   const egress = new EgressGuard(() => settings.get('egress_networks'))
   return {
     ...{ config, log, driverTypes, protocols, store, events, cluster, settings, limits, accounts },
-    ...{ mounts, mountedTree, rules, followers, locks, signedUrls, spool, bandwidth, egress },
+    ...{ mounts, mountedTree, rules, grants, followers, locks, signedUrls, spool, bandwidth, egress },
   }
 }
 
 async function startStorages(core: Core, closing: Closing): Promise<Storages> {
   const { config, log, driverTypes, store, events, cluster, settings, mounts, mountedTree, locks } = core
-  const { rules, followers, spool, bandwidth, egress } = core
+  const { rules, grants, followers, spool, bandwidth, egress } = core
   const pathLocks = cluster.pathLocks(
     new Map([
       ['locks', { reload: () => locks.reload(), ownChanges: () => locks.ownChanges }],
       ['rules', { reload: () => rules.reload() }],
+      ['grants', { reload: () => grants.reload() }],
     ] as const),
   )
   const storageOf = (id: number) => mounts.storageOf(id)
@@ -227,10 +235,10 @@ async function openSearch(core: Core, closing: Closing): Promise<Search> {
 }
 
 function treeOf(core: Core, { pathLocks, intents }: Storages, search: Search): TreeDependencies {
-  const { log, store, events, cluster, settings, mounts, mountedTree, rules, followers, locks } = core
+  const { log, store, events, cluster, settings, mounts, mountedTree, rules, grants, followers, locks } = core
   const { signedUrls, bandwidth } = core
   return {
-    ...{ log, store, events, cluster, settings, mounts, mountedTree, rules, followers, locks, bandwidth },
+    ...{ log, store, events, cluster, settings, mounts, mountedTree, rules, grants, followers, locks, bandwidth },
     ...{ pathLocks, intents, search },
     bases: new BaseFolders({ mounts, mountedTree, locks, pathLocks, events, log }),
     inPlaceHandles: new InPlaceHandles(events),
@@ -277,7 +285,7 @@ async function loadJobs(
 
 /** Applies what other processes change from now on. */
 function followChanges(
-  { store, cluster, rules, locks }: Core,
+  { store, cluster, rules, grants, locks }: Core,
   { storages, supervisor }: Storages,
   search: Search,
   closing: Closing,
@@ -285,6 +293,7 @@ function followChanges(
   const unsubscribers = [
     cluster.onCountChange(() => void supervisor.processesChanged()),
     store.onForeignChange('rules', () => rules.reload()),
+    store.onForeignChange('grants', () => grants.reload()),
     store.onForeignChange('locks', () => locks.reload()),
     store.onForeignChange('storages', async () => {
       await Promise.all([storages.deleteMarked(), supervisor.reload()])

@@ -1,6 +1,6 @@
 /**
  * The intent log: multi-step operations of transfers on one storage, recorded before they start. These are moves by a
- * backend whose rules, properties and attributes must move too, and backups of entries that are being replaced.
+ * backend whose rules, grants, properties and attributes must move too, and backups of entries that are being replaced.
  * Interrupted operations are completed or undone when their storage starts, and retried until that succeeds. The
  * removal of a folder that was copied elsewhere is only remembered: the same move, made again, completes it.
  */
@@ -16,7 +16,7 @@ import type { Storage } from '../storage/storage.js'
 import type { Intent } from '../database/rows.js'
 import type { OfOthers, Store } from '../database/tables.js'
 
-/** The folder rules, which follow a folder that is moved. Paths are of the whole tree. */
+/** The folder rules and grants, which follow a folder that is moved. Paths are of the whole tree. */
 interface FollowingRows {
   hasWithin(path: Path): boolean
   duringMove(from: Path, to: Path): (hasMoved: boolean) => void
@@ -68,7 +68,7 @@ export class Intents {
   /** Timers by ID of the storage. */
   readonly #retries = new Map<number, NodeJS.Timeout>()
   /**
-   * By the ID of an intent of a move whose outcome is not known: ends the time in which rules apply at both
+   * By the ID of an intent of a move whose outcome is not known: ends the time in which rules and grants apply at both
    * paths.
    */
   readonly #unresolved = new Map<number, { readonly storageId: number; readonly end: (hasMoved: boolean) => void }>()
@@ -114,7 +114,7 @@ export class Intents {
 
   /**
    * Runs `work`, a rename by the backend, which resolves to whether it was performed. The caller holds the path locks
-   * of both paths. After a rename, the stored rules, properties and attributes are moved, and `follow` is
+   * of both paths. After a rename, the stored rules, grants, properties and attributes are moved, and `follow` is
    * called.
    *
    * Records an intent only if there are any of these to move, or if the old target was moved to a backup or removed
@@ -136,7 +136,7 @@ export class Intents {
       hadFollowers ||
       (await store.properties.hasWithin(source, target)) ||
       (await store.attributes.hasWithin(source, target))
-    // A rule has no effect if a power cut separates it from its folder, so this intent must be on stable
+    // A rule or grant has no effect if a power cut separates it from its folder, so this intent must be on stable
     // storage.
     const { intents } = hadFollowers ? store : storage.records
     const intent = {
@@ -164,7 +164,7 @@ export class Intents {
             else await (moved ? intents.apply(id, storage.mountPoint) : intents.drop(id))
           })
         }
-        // Rules may have been created during the call. They must move too.
+        // Rules and grants may have been created during the call. They must move too.
         const mustFollow = moved === true && (hadFollowers || followers.hasWithin(source))
         if (mustFollow && id === undefined) {
           await followers.updateSpelling(source)

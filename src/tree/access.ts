@@ -1,12 +1,13 @@
 /**
  * Finds the paths of one principal in the whole tree, and authorizes what is done there: `resolve`, `authorize`, and
- * the symlinks between them (`symlinks.ts`). The decisions are those of `policy.ts`, with the folder rules in force.
- * The way back, from errors and locks to the principal's own paths, is `redaction.ts`.
+ * the symlinks between them (`symlinks.ts`). The decisions are those of `policy.ts`, with the folder rules and grants
+ * in force. The way back, from errors and locks to the principal's own paths, is `redaction.ts`.
  */
 import type { Principal } from '../accounts/principal.js'
 import { joinSignals } from '../base/cancellation.js'
 import type { Attributes } from '../contract/capabilities.js'
 import type { StatOptions, Awaitable } from '../contract/call-options.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { parentOf, root, under, within, type Path } from '../base/path.js'
 import type { MountedTree } from '../mounts/mounted-tree.js'
@@ -14,7 +15,17 @@ import type { TreeDependencies } from './dependencies.js'
 import { Change, type Authority, type ChangePlan, type OnePath, type ResolvedPath } from './change.js'
 import * as policy from './policy.js'
 import type { Rule } from './folder-rules.js'
-import type { Action, FolderRights, MemberFilter, PolicyRefusal, RuledPath, Ruling, Verdict } from './policy.js'
+import type { GrantedPath } from './grant-trie.js'
+import type {
+  Action,
+  FolderRights,
+  MemberFilter,
+  PolicyRefusal,
+  RuledPath,
+  Ruling,
+  SeenNames,
+  Verdict,
+} from './policy.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
 import { followingActions, followSymlinks, type Following } from './symlinks.js'
 
@@ -60,14 +71,21 @@ export class Access implements Authority {
   async #resolveByBackend(path: Path, options: AccessOptions): Promise<Place> {
     const requested = this.#underBase(path)
     await this.dependencies.mounts.whenStarted(requested, options)
+    if (!this.isSeen(requested)) return this.#unseen(requested)
     const at = await this.tree.canonicalPath(requested, { signal: options.signal })
     return { at, named: at, principal: this.principal.respelled(requested, at) }
+  }
+
+  /** Grants apply to every spelling, so that no backend has to be asked for the path: it is refused. */
+  #unseen(at: Path): Place {
+    return { at, named: at, principal: this.principal }
   }
 
   /** As `resolve`, for the target of a move of `source`, a path of the whole tree. */
   async resolveMoveTarget(path: Path, source: Path, options: AccessOptions): Promise<Place> {
     const requested = this.#underBase(path)
     await this.dependencies.mounts.whenStarted(requested, options)
+    if (!this.isSeen(requested)) return this.#unseen(requested)
     const at = await this.tree.canonicalTarget(requested, source, { signal: options.signal })
     return { at, named: at, principal: this.principal.respelled(requested, at) }
   }
@@ -98,17 +116,22 @@ export class Access implements Authority {
   }
 
   /**
-   * As `resolveAndAuthorize` for `read`, for the facts of an entry instead of its content. A rule that does not apply
-   * to subfolders (`passwordSub`, `readUsersSub`) protects the files of its folder only. The entry of a subfolder may
-   * therefore be read by whoever may list that subfolder.
+   * As `resolveAndAuthorize`, for the facts of an entry (`see`), or for what is made of its content (`read`). A rule
+   * that does not apply to subfolders (`passwordSub`, `readUsersSub`) protects the files of its folder only. The entry
+   * of a subfolder may therefore be read by whoever may list that subfolder.
    */
-  async resolveAndAuthorizeEntry(path: Path, options: AccessOptions & StatOptions): Promise<Place> {
+  async resolveAndAuthorizeEntry(
+    path: Path,
+    options: AccessOptions & StatOptions,
+    action: 'see' | 'read' = 'see',
+  ): Promise<Place> {
     const place = await this.resolve(path, options)
     const { at, principal } = place
     const following = { last: options.ofSymlink !== true }
-    const refusal = this.refusalOf('read', at, options, principal)
-    if (!refusal) return followSymlinks(this, 'read', place, options, following)
+    const refusal = this.refusalOf(action, at, options, principal)
+    if (!refusal) return followSymlinks(this, action, place, options, following)
     if (this.refusalOf('list', at, options, principal)) refuse(refusal)
+    if (action === 'read') this.assertContentGranted(at)
     try {
       const folder = await followSymlinks(this, 'list', place, options, following)
       if ((await this.tree.entry(folder.at, options)).kind === 'folder') return folder
@@ -161,10 +184,60 @@ export class Access implements Authority {
     this.#enforce(this.verdict(action, at, options.password, { principal }), action, at, options)
   }
 
-  /** As `authorize`, for those members of `folder` that no rule hides. */
+  /** Rejects if `authorize` rejects for every member of `folder` that no rule hides. */
   authorizeMembers(action: Action, folder: Path, options: AccessOptions): void {
-    const verdict = this.#verdictOnMembers(action, folder, options.password)
+    const verdict = this.#verdictOnMembers(action, folder, options.password, policy.judgeAnyMember)
     if (verdict !== 'allow') throw new GatewayError(verdict)
+  }
+
+  /** Throws as `authorize` for what is not seen, before a backend is asked for it. */
+  assertSeen(action: Action, at: Path): void {
+    if (!this.isSeen(at)) refuse(policy.refusalOf('not_found', action, () => false))
+  }
+
+  /** Whether the grants let the principal know that `at` exists. */
+  isSeen(at: Path): boolean {
+    return policy.isSeen(this.principal, at, this.#granted(at))
+  }
+
+  /** Rejects with `denied` if the grants do not let the principal read the content at `at`, which it may see. */
+  assertContentGranted(at: Path): void {
+    refuse(policy.contentRefusal(this.#granted(at)))
+  }
+
+  /** The members of a folder, without what is made of content that the grants do not let the principal read. */
+  factsOfMembers(folder: Path, entries: readonly Entry[]): readonly Entry[] {
+    const granted = this.#granted(folder)
+    if (granted === undefined) return entries
+    return entries.map((entry) => {
+      return policy.tellsContent(granted.child(entry.name), entry) ? entry : withoutContent(entry)
+    })
+  }
+
+  /** The same for the entry at `at`. */
+  factsOf(at: Path, entry: Entry): Entry {
+    const granted = this.#granted(at)
+    return granted && !policy.tellsContent(granted, entry) ? withoutContent(entry) : entry
+  }
+
+  /** Rejects with `denied` if the grants do not let the principal copy what is at `at`. */
+  assertCopyGranted(at: Path): void {
+    refuse(policy.copyRefusal(this.principal, this.#granted(at)))
+  }
+
+  /** Rejects with `denied` if a grant below the folder refuses one of these actions on all of it. */
+  assertTreeGranted(actions: readonly Action[], folder: Path): void {
+    refuse(policy.treeRefusal(this.principal, actions, this.#granted(folder)))
+  }
+
+  /** The paths below the folder that the principal sees and whose content the grants do not let it read. */
+  unreadableBelow(folder: Path): readonly Path[] {
+    return policy.unreadableBelow(this.principal, this.#granted(folder))
+  }
+
+  /** Rejects with `denied` if the grants do not let the principal have what is at `source` at `target`. */
+  assertMayLand(actions: readonly Action[], source: Path, target: Path, isFolder: boolean): void {
+    refuse(policy.landingRefusal(actions, this.#ruled(source), this.#ruled(target), isFolder))
   }
 
   #enforce(verdict: Verdict, action: Action, at: Path, options: AccessOptions): void {
@@ -223,7 +296,10 @@ export class Access implements Authority {
     refuse(policy.revealedBy(this.principal, this.#ruled(source), this.#ruled(target)))
   }
 
-  /** As `authorizeMembers`, for a folder below that of the request. */
+  /**
+   * Rejects if `authorize` rejects for a member of `folder`, which is below that of the request, that no rule hides and
+   * that has no grants of its own.
+   */
   authorizeMembersBelow(action: Action, folder: Path, options: AccessOptions): void {
     refuse(policy.refusalBelow(this.#verdictOnMembers(action, folder, options.password)))
   }
@@ -302,9 +378,15 @@ export class Access implements Authority {
   }
 
   /** Decides on an action on those members of a folder that no rule hides. Throws as `verdict`. */
-  #verdictOnMembers(action: Action, folder: Path, password?: string): Verdict {
+  #verdictOnMembers(
+    action: Action,
+    folder: Path,
+    password: string | undefined,
+    judge: typeof policy.judgeMembers = policy.judgeMembers,
+  ): Verdict {
     const rule = this.dependencies.rules.nearest(folder)
-    const decide = (compared?: string) => policy.judgeMembers(this.principal, action, folder, rule, compared)
+    const granted = this.#granted(folder)
+    const decide = (compared?: string) => judge(this.principal, action, folder, rule, compared, granted)
     return password ? this.#counted(rule, password, decide) : decide()
   }
 
@@ -329,27 +411,42 @@ export class Access implements Authority {
   /** All on which a decision at a path depends, besides the principal. */
   #ruled(path: Path): RuledPath {
     const { rules } = this.dependencies
-    return { path, own: rules.nearest(path), folder: rules.nearest(parentOf(path)) }
+    return {
+      path,
+      own: rules.nearest(path),
+      folder: rules.nearest(parentOf(path)),
+      granted: this.#granted(path),
+    }
+  }
+
+  #granted(path: Path): GrantedPath | undefined {
+    return policy.asksGrants(this.principal) ? this.dependencies.grants.at(this.principal, path) : undefined
   }
 
   folderRights(folder: Path): FolderRights {
-    return policy.folderRights(this.principal, folder, this.dependencies.rules.nearest(folder))
+    const rule = this.dependencies.rules.nearest(folder)
+    return policy.folderRights(this.principal, folder, rule, this.#granted(folder))
   }
 
   /** Whether the principal may make something in the folder. */
   mayFill(folder: Path): boolean {
-    return this.#verdictOnMembers('mkdir', folder) === 'allow'
+    return this.#verdictOnMembers('mkdir', folder, undefined) === 'allow'
   }
 
   /** Whether the principal may read the whole tree, so that no target of a symlink needs a decision on reads. */
   get readsAll(): boolean {
-    return policy.readsAll(this.principal, root, !this.dependencies.rules.isEmpty)
+    return policy.readsAll(this.principal, root, this.isRestricted)
+  }
+
+  /** Whether the tree has folder rules, or grants apply to the principal. */
+  get isRestricted(): boolean {
+    return !this.dependencies.rules.isEmpty || this.#granted(root) !== undefined
   }
 
   movesAnySymlink(mountPoint: Path): boolean {
     const { base } = this.principal
     const principal = this.principal.respelled(base, this.principal.baseIn(mountPoint))
-    return policy.movesAnySymlink(principal, mountPoint, !this.dependencies.rules.isEmpty)
+    return policy.movesAnySymlink(principal, mountPoint, this.isRestricted)
   }
 
   get seesMountUsages(): boolean {
@@ -359,13 +456,18 @@ export class Access implements Authority {
   memberFilter(folder: Path): MemberFilter {
     const { rules } = this.dependencies
     const ruleOf = rules.below(folder).length > 0 ? (member: Path) => rules.ruleOf(member) : undefined
-    return policy.memberFilter(this.principal, folder, rules.nearest(folder), ruleOf)
+    return policy.memberFilter(this.principal, folder, rules.nearest(folder), ruleOf, this.#granted(folder))
   }
 
   /** Whether listings of the parent folder omit `at`. */
   isOmitted(at: Path): boolean {
     const { rules } = this.dependencies
-    return policy.isOmitted(this.principal, at, rules.nearest(parentOf(at)), rules.ruleOf(at))
+    return policy.isOmitted(this.principal, at, rules.nearest(parentOf(at)), rules.ruleOf(at), this.#granted(at))
+  }
+
+  /** What the grants show the principal of the names below `top`. */
+  seenNames(top: Path): SeenNames {
+    return policy.seenNames(this.#granted(top))
   }
 
   /** Whether a rule can hide names from the principal at any depth below `top`. */
@@ -373,6 +475,10 @@ export class Access implements Authority {
     const { rules } = this.dependencies
     return [rules.nearest(top), ...rules.below(top)].some((rule) => policy.hidesNames(this.principal, rule))
   }
+}
+
+function withoutContent({ hashes: _hashes, thumbnailUrl: _thumbnailUrl, ...facts }: Entry): Entry {
+  return facts
 }
 
 /** Throws the refusal as an error, if there is one. */
@@ -384,7 +490,10 @@ function errorOf({ code, detail, reason }: PolicyRefusal): GatewayError {
   return new GatewayError(code, { detail, reason })
 }
 
-/** Whether URLs of `at` must be signed because of a storage option or a folder rule. */
-export function needsSignature({ rules, mounts }: Pick<TreeDependencies, 'rules' | 'mounts'>, at: Path): boolean {
-  return mounts.rowOf(at)?.enableSign === true || policy.isRestricted(at, rules.nearest(at))
+/** Whether URLs of `at` must be signed because of a storage option, a folder rule or a grant. */
+export function needsSignature(
+  { rules, grants, mounts }: Pick<TreeDependencies, 'rules' | 'grants' | 'mounts'>,
+  at: Path,
+): boolean {
+  return mounts.rowOf(at)?.enableSign === true || policy.isRestricted(at, rules.nearest(at)) || grants.deniesReading(at)
 }

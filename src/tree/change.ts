@@ -287,7 +287,8 @@ export class Change<Paths extends readonly ResolvedPath[]> {
       const { at } = await this.authority.resolveAndAuthorize('read', path, options)
       return await this.dependencies.mountedTree.entryOrUndefined(at, { signal: options.signal, refresh: true })
     } catch (error) {
-      if (isWithoutStorage(error) || isGatewayError(error, 'denied', 'hidden', 'password_required')) return undefined
+      if (isWithoutStorage(error) || isGatewayError(error, 'denied', 'hidden', 'not_found', 'password_required'))
+        return undefined
       throw error
     }
   }

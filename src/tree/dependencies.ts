@@ -15,6 +15,7 @@ import type { Intents } from '../transfer/intents.js'
 import type { DownloadRouting } from '../download-urls/download-routing.js'
 import type { Rules } from './folder-rules.js'
 import type { Followers } from './followers.js'
+import type { Grants } from './grants.js'
 import type { Locks } from '../locks/webdav-locks.js'
 import type { BaseFolders } from './missing-folders.js'
 
@@ -24,6 +25,7 @@ export interface TreeDependencies {
   readonly mountedTree: MountedTree
   readonly bases: Pick<BaseFolders, 'ensure' | 'forget'>
   readonly rules: Rules
+  readonly grants: Grants
   readonly followers: Followers
   readonly locks: Locks
   readonly intents: Intents

@@ -41,7 +41,10 @@ export interface FileWriteOptions extends ChangeOptions {
 
 /** Options of an open for writing. */
 export interface FileOpenOptions extends ChangeOptions {
-  /** What was written can be read before it is published. */
+  /**
+   * The handle is also for reading: of 'replace', what was written, before it is published; of 'update', the file. By
+   * default that of 'update' is.
+   */
   readonly readable?: boolean | undefined
   /** Returns the permission bits, given the file that is replaced. */
   readonly modeOver?: ((old: Entry | undefined) => number | undefined) | undefined
@@ -340,7 +343,7 @@ function edgeOf(access: Access, path: Path, signal: AbortSignal | undefined, edg
 }
 
 /** Replaces or creates a file. `openMode`: that of the handle, if it is written through one. */
-function changeOf(access: Access, path: Path, options: ChangeOptions, openMode?: 'update' | 'replace') {
+function changeOf(access: Access, path: Path, options: FileOpenOptions, openMode?: 'update' | 'replace') {
   const { mounts } = access.dependencies
   return access.change<OnePath>({
     ...access.resolving('write', path, options),
@@ -350,6 +353,8 @@ function changeOf(access: Access, path: Path, options: ChangeOptions, openMode?:
       target.storage.assertWritable()
       if (entry?.kind === 'folder') throw new GatewayError('is_folder')
       if (!entry) checkName(nameOf(at))
+      const isRead = openMode === 'update' ? options.readable !== false : options.readable === true
+      if (isRead) access.assertContentGranted(at)
       if (entry && openMode === undefined && options.createOnly === true) throw new GatewayError('exists')
       if (openMode !== 'replace' || entry?.kind !== 'symlink') return
       throw new GatewayError('denied', { detail: 'dangling_symlink' })

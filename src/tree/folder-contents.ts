@@ -13,7 +13,7 @@ import { covers } from './folder-rules.js'
 import type { FolderRights } from './policy.js'
 import { during, yielding } from './redaction.js'
 import { followSymlinks } from './symlinks.js'
-import { assertListableBelow } from './whole-trees.js'
+import { assertReadableBelow } from './whole-trees.js'
 
 /** Limits a listing to some of the folder's entries. */
 export interface EntryFilter {
@@ -86,7 +86,7 @@ export async function list(access: Access, path: Path, options: FolderListOption
     listing.current || requested.length === 0
       ? requested
       : await access.tree.refreshed(at, requested, { signal, preferred: listing.storage })
-  const entries = await symlinksSeen(access, folder, refreshed, options)
+  const entries = await factsSeen(access, folder, refreshed, options)
   return {
     entries,
     total: shown.length,
@@ -109,7 +109,7 @@ export async function* pages(
     for await (const page of access.tree.pages(folder.at, options)) {
       access.assertNotRevoked()
       const shown = await entriesSeen(access, folder, page, { signal: options.signal })
-      yield await symlinksSeen(access, folder, shown, options)
+      yield await factsSeen(access, folder, shown, options)
     }
   } finally {
     release()
@@ -136,7 +136,7 @@ export async function assertMembersReadable(
     if (!isFolder) throw new GatewayError('not_folder')
     return folder
   })
-  if (names.length === 0) await assertListableBelow(access, named, options)
+  if (names.length === 0) await assertReadableBelow(access, named, options)
   const pauses = new Pauses(options.signal)
   for (const name of names) {
     const member = childOf(path, name)
@@ -146,7 +146,7 @@ export async function assertMembersReadable(
       const place = await access.resolveAndAuthorize(kind === 'folder' ? 'list' : 'read', member, options)
       return kind === 'folder' ? place : undefined
     })
-    if (folder) await assertListableBelow(access, folder.named, options)
+    if (folder) await assertReadableBelow(access, folder.named, options)
   }
 }
 
@@ -213,7 +213,23 @@ async function entriesSeen(
   return named === at ? shown : visibleEntries(access, named, shown, filter, false)
 }
 
-/** Shows a symlink as its target only if the principal may read the target. */
+/** What the principal is told of the entries of a folder that it sees. */
+function factsSeen(
+  access: Access,
+  folder: Place,
+  entries: readonly Entry[],
+  options: AccessOptions,
+): Promise<readonly Entry[]> {
+  const facts = access.factsOfMembers(folder.at, entries)
+  return symlinksSeen(
+    access,
+    folder,
+    folder.named === folder.at ? facts : access.factsOfMembers(folder.named, facts),
+    options,
+  )
+}
+
+/** Shows a symlink as its target only if the principal may see the target. */
 async function symlinksSeen(
   access: Access,
   folder: Place,
@@ -238,10 +254,10 @@ async function symlinkSeen(
   options: AccessOptions,
 ): Promise<Entry | undefined> {
   try {
-    await followSymlinks(access, 'read', place, options)
+    await followSymlinks(access, 'see', place, options)
     return entry
   } catch (error) {
-    if (!isGatewayError(error, 'denied', 'hidden', 'password_required', 'throttled')) throw error
+    if (!isGatewayError(error, 'denied', 'hidden', 'not_found', 'password_required', 'throttled')) throw error
     return await undefinedIfMissing(access.tree.entry(place.at, { signal: options.signal, ofSymlink: true }))
   }
 }

@@ -1,4 +1,4 @@
-/** What follows a change of the tree: stored properties, folder rules, attributes and WebDAV locks. */
+/** What follows a change of the tree: stored properties, folder rules, grants, attributes and WebDAV locks. */
 import type { CallOptions } from '../contract/call-options.js'
 import { isWithin, root, under, within, type Path } from '../base/path.js'
 import type { MountedPath } from '../mounts/mounts.js'
@@ -60,7 +60,7 @@ export async function renameByBackend(
 type Records = Pick<TreeDependencies, 'store' | 'followers' | 'locks'>
 
 /**
- * After a complete copy or move item by item: the properties, and for a move also the rules and locks. Nothing
+ * After a complete copy or move item by item: the properties, and for a move also the rules, grants and locks. Nothing
  * of the old target remains. `deep`: of everything below too. `userId`: who has copied or moved.
  */
 export async function followWhole(

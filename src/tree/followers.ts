@@ -1,4 +1,4 @@
-/** All rows in memory that follow a folder which is moved or gets another spelling. */
+/** All rows in memory that follow a folder which is moved or gets another spelling: folder rules and grants. */
 import type { Path } from '../base/path.js'
 import type { PathMirror } from './path-mirror.js'
 

@@ -1,24 +1,40 @@
 /**
- * All decisions on what a principal may do with a path, and on what it sees: pure functions of the principal, the path
- * and the folder rules. Paths are of the whole tree. Called only by `Access`, which looks up the rules.
+ * All decisions on what a principal may do with a path, and on what it sees: pure functions of the principal, the path,
+ * the folder rules and the grants. Paths are of the whole tree. Called only by `Access`, which looks up the rules and
+ * the grants.
  */
 import type { Permission, Principal } from '../accounts/principal.js'
 import type { ErrorCode, ErrorDetail } from '../base/errors.js'
-import { childOf, isWithin, nameOf, parentOf, reservedPrefix, segmentsOf, within, type Path } from '../base/path.js'
+import {
+  childOf,
+  isWithin,
+  nameOf,
+  parentOf,
+  reservedPrefix,
+  root,
+  segmentsOf,
+  within,
+  type Path,
+} from '../base/path.js'
 import { maxSteps, stepsOf } from '../base/patterns.js'
+import type { Entry } from '../contract/entry.js'
 import { covers, type Rule } from './folder-rules.js'
+import type { GrantedPath } from './grant-trie.js'
+import type { Right } from './grants.js'
 
 /**
- * What an operation does to a path. `list` lists a folder, `read` returns an entry or reads its content. For all
+ * What an operation does to a path. `list` lists a folder, `see` returns an entry, `read` reads its content. For all
  * changes, the rule of the folder that contains the path decides.
  */
 export type Action =
   | 'list'
+  | 'see'
   | 'read'
   | 'refresh'
   | 'write'
   | 'mkdir'
   | 'rename'
+  | 'rename to' // be the new path of a rename
   | 'move'
   | 'receive' // be the target of a move or a copy
   | 'copy'
@@ -27,15 +43,17 @@ export type Action =
   | 'lock'
   | 'properties'
 
-/** The folder rules that apply to one path. */
+/** The folder rules and grants that apply to one path. */
 export interface Ruling {
   /** The rule that applies to the path itself. */
   readonly own: Rule | undefined
   /** The rule that applies to the parent folder. */
   readonly folder: Rule | undefined
+  /** What the grants of the principal say; undefined if none applies to it anywhere. */
+  readonly granted?: GrantedPath | undefined
 }
 
-/** A path with the rules that apply to it. */
+/** A path with the rules and grants that apply to it. */
 export interface RuledPath extends Ruling {
   readonly path: Path
 }
@@ -47,14 +65,23 @@ export interface PolicyRefusal {
   readonly reason?: string | undefined
 }
 
-export type Verdict = 'allow' | Extract<ErrorCode, 'denied' | 'hidden' | 'password_required' | 'unauthenticated'>
+/** 'not_found': the grants do not let the principal see the path. */
+export type Verdict =
+  'allow' | Extract<ErrorCode, 'denied' | 'hidden' | 'not_found' | 'password_required' | 'unauthenticated'>
 
-/** The permission that each action requires. `content`: the write permission, or a rule that lets every user write. */
-const requirements: Readonly<Record<Exclude<Action, 'list' | 'read'>, Permission | 'content' | 'nothing'>> = {
+/** Actions that return something and need no permission of their own. */
+type Look = 'list' | 'see' | 'read'
+
+/**
+ * The permission that each action requires where no grant mentions its right. `content`: the write permission, or a
+ * rule that lets every user write.
+ */
+const requirements: Readonly<Record<Exclude<Action, Look>, Permission | 'content' | 'nothing'>> = {
   refresh: 'content',
   write: 'content',
   mkdir: 'content',
   rename: 'rename',
+  'rename to': 'rename',
   move: 'move',
   receive: 'nothing',
   copy: 'copy',
@@ -64,43 +91,126 @@ const requirements: Readonly<Record<Exclude<Action, 'list' | 'read'>, Permission
   properties: 'content',
 }
 
+/** The right of grants that each action asks. */
+const askedRights: Readonly<Record<Action, Right>> = {
+  list: 'see',
+  see: 'see',
+  read: 'read',
+  refresh: 'write',
+  write: 'write',
+  mkdir: 'write',
+  rename: 'rename',
+  'rename to': 'rename',
+  move: 'move',
+  receive: 'write',
+  copy: 'copy',
+  remove: 'remove',
+  attributes: 'write',
+  lock: 'write',
+  properties: 'write',
+}
+
+/** Actions that take an entry from its path: the folder of a grant needs the right for them from a grant above it. */
+const takingAway: ReadonlySet<Action> = new Set<Action>(['rename', 'move', 'remove'])
+
 /** Actions that read a source and change nothing there. */
-const reading: ReadonlySet<Action> = new Set<Action>(['list', 'read', 'refresh', 'copy'])
+const reading: ReadonlySet<Action> = new Set<Action>(['list', 'see', 'read', 'refresh', 'copy'])
+
+function isLook(action: Action): action is Look {
+  return action === 'list' || action === 'see' || action === 'read'
+}
 
 /**
- * Decides on one action. Checks in this order: revocation, the path of a signed URL, protocol permissions, hidden
- * names, `readUsers`, folder password, then the permission for the change.
+ * Decides on one action by steps that can only refuse: the first that refuses gives the verdict. They are: revocation,
+ * the path of a signed URL, which asks no grant, and protocol permissions; what the grants do not let the principal
+ * see, and hidden names; `readUsers` and the folder password; the right, by the deciding grant, or else the permission;
+ * `writeUsers`.
  */
 export function judge(principal: Principal, action: Action, path: Path, rules: Ruling, password?: string): Verdict {
   const verdict = judgeCredential(principal, action, path)
   if (verdict !== undefined) return verdict
+  if (!isSeen(principal, path, rules.granted)) return 'not_found'
   return isHidden(principal, path, rules.folder) ? 'hidden' : judgeVisible(principal, action, path, rules, password)
 }
 
-/** As `judge`, for whichever members of `folder` no rule hides. `rule`: the one that applies to the folder. */
+/**
+ * As `judge`, for those members of `folder` that no rule hides and that have no grants of their own. `rule`: the one
+ * that applies to the folder; `granted`: what the grants say at the folder.
+ */
 export function judgeMembers(
   principal: Principal,
   action: Action,
   folder: Path,
   rule: Rule | undefined,
   password?: string,
+  granted?: GrantedPath,
 ): Verdict {
   const member = childOf(folder, 'any')
-  const ruling = { own: rule, folder: rule }
-  return judgeCredential(principal, action, member) ?? judgeVisible(principal, action, member, ruling, password)
+  const ruling = { own: rule, folder: rule, granted: granted?.rest }
+  const verdict = judgeCredential(principal, action, member)
+  if (verdict !== undefined) return verdict
+  if (!isSeen(principal, member, ruling.granted)) return 'not_found'
+  return judgeVisible(principal, action, member, ruling, password)
+}
+
+/** As `judgeMembers`, of what is refused for every member. Each one with grants of its own must be judged by itself. */
+export function judgeAnyMember(
+  principal: Principal,
+  action: Action,
+  folder: Path,
+  rule: Rule | undefined,
+  password?: string,
+  granted?: GrantedPath,
+): Verdict {
+  if (granted?.hasBelow !== true) return judgeMembers(principal, action, folder, rule, password, granted)
+  const member = childOf(folder, 'any')
+  const verdict = judgeCredential(principal, action, member)
+  return verdict ?? judgeByRule(principal, action, member, { own: rule, folder: rule }, password) ?? 'allow'
+}
+
+/** Whether any grant applies to the principal. */
+export function asksGrants({ role }: Principal): boolean {
+  return role !== 'admin'
+}
+
+/** Whether the grants let the principal know that the path exists. The base folder is seen by its user. */
+export function isSeen(principal: Principal, path: Path, granted: GrantedPath | undefined): boolean {
+  return granted === undefined || grants('see', granted) || granted.opensBelow || path === principal.baseIn(path)
+}
+
+/** Whether the grants allow a right that needs no permission where no grant mentions it. */
+function grants(right: 'see' | 'read', granted: GrantedPath): boolean {
+  return granted.says(right) ?? !granted.grantedOnly
+}
+
+/** Whether the grants let the principal read the content. */
+function grantsContent(granted: GrantedPath | undefined): boolean {
+  return granted === undefined || (grants('see', granted) && grants('read', granted))
+}
+
+/**
+ * Whether the grants allow the right; undefined if none mentions it, so that a permission decides. `fromAbove`: the
+ * right is needed from a grant above the path too.
+ */
+function grantsRight(right: Right, granted: GrantedPath, fromAbove: boolean): boolean | undefined {
+  // Every right needs `see`: the way to a grant is seen, and nothing can be done with it.
+  if (!grants('see', granted)) return false
+  const said = granted.says(right)
+  if (said === false) return false
+  return (fromAbove ? granted.saysAbove(right) : said) ?? (granted.grantedOnly ? false : undefined)
 }
 
 /** The verdict that follows from how the principal was authenticated; undefined if the rules decide. */
 function judgeCredential(principal: Principal, action: Action, path: Path): Verdict | undefined {
   if (principal.signal.aborted) return 'unauthenticated'
   if (principal.onlyPath !== undefined) {
-    return action === 'read' && principal.onlyPath === path ? 'allow' : 'denied'
+    return (action === 'read' || action === 'see') && principal.onlyPath === path ? 'allow' : 'denied'
   }
   return mayUseProtocol(principal, action) ? undefined : 'denied'
 }
 
 /** Actions that report a missing parent folder. */
-const creating: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'receive', 'lock'])
+const creating: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'rename to', 'receive', 'lock'])
 
 /**
  * What a verdict says to the client; undefined for 'allow'. `isParentHidden`: whether reading the parent folder of the
@@ -108,6 +218,8 @@ const creating: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'receiv
  */
 export function refusalOf(verdict: Verdict, action: Action, isParentHidden: () => boolean): PolicyRefusal | undefined {
   if (verdict === 'allow') return undefined
+  // As in a folder that is missing.
+  if (verdict === 'not_found' && creating.has(action)) return { code: 'parent_missing' }
   if (verdict === 'denied' && action === 'refresh') return { code: verdict, detail: 'refresh_denied' }
   const tellsOfParent = verdict === 'hidden' && creating.has(action) && isParentHidden()
   return { code: verdict, detail: tellsOfParent ? 'parent_hidden' : undefined }
@@ -115,7 +227,7 @@ export function refusalOf(verdict: Verdict, action: Action, isParentHidden: () =
 
 /** What a verdict on a path below that of the request says to the client. Undefined for 'allow'. */
 export function refusalBelow(verdict: Verdict): PolicyRefusal | undefined {
-  return verdict === 'allow' ? undefined : { code: verdict, reason: 'permission denied below this folder' }
+  return verdict === 'allow' ? undefined : { ...refusedBelow, code: verdict }
 }
 
 /**
@@ -127,7 +239,7 @@ export function decidingRule(action: Action, rules: Ruling): Rule | undefined {
 }
 
 function isChange(action: Action): boolean {
-  return action !== 'list' && action !== 'read' && action !== 'refresh'
+  return !isLook(action) && action !== 'refresh'
 }
 
 function judgeVisible(
@@ -137,6 +249,20 @@ function judgeVisible(
   rules: Ruling,
   password: string | undefined,
 ): Verdict {
+  const verdict = judgeByRule(principal, action, path, rules, password)
+  if (verdict !== undefined) return verdict
+  if (!isLook(action)) return mayChange(principal, action, rules, path)
+  return action !== 'read' || grantsContent(rules.granted) ? 'allow' : 'denied'
+}
+
+/** The verdict by `readUsers` and the folder password; undefined if they do not refuse. */
+function judgeByRule(
+  principal: Principal,
+  action: Action,
+  path: Path,
+  rules: Ruling,
+  password: string | undefined,
+): Verdict | undefined {
   const [rule, at] = isChange(action) ? [rules.folder, parentOf(path)] : [rules.own, path]
   if (rule) {
     if (excludes(rule.readUsers, principal) && (covers(rule, rule.readUsersSub, at) || isMember(rule, action, path))) {
@@ -152,27 +278,38 @@ function judgeVisible(
       return 'password_required'
     }
   }
-  if (action === 'list' || action === 'read') return 'allow'
-  return mayChange(principal, action, rules, path)
+  return undefined
 }
 
 /** Whether the principal's protocol and credentials allow the action at all. */
 function mayUseProtocol(principal: Principal, action: Action): boolean {
   if (principal.readOnly && !reading.has(action)) return false
-  if (!principal.mayUseProtocol || action === 'list' || action === 'read') return principal.mayUseProtocol
+  if (!principal.mayUseProtocol || isLook(action)) return principal.mayUseProtocol
   const { permissions } = principal.protocol
   return permissions === undefined || principal.hasPermission(permissions.manage)
 }
 
-function mayChange(principal: Principal, action: Exclude<Action, 'list' | 'read'>, rules: Ruling, path: Path): Verdict {
+function mayChange(principal: Principal, action: Exclude<Action, Look>, rules: Ruling, path: Path): Verdict {
   const folder = action === 'refresh' ? path : parentOf(path)
   const rule = action === 'refresh' ? rules.own : rules.folder
+  const isGranted = rules.granted && grantsAction(principal, action, rules.granted)
+  if (isGranted === false) return 'denied'
   // A copy does not change its source: only read access is required there.
   if (action !== 'copy' && excludesWriter(principal, rule, folder)) return 'denied'
   const required = requirements[action]
-  if (required === 'nothing') return 'allow'
+  if (isGranted === true || required === 'nothing') return 'allow'
   if (required === 'content' && letsEveryoneWrite(rule, folder)) return 'allow'
   return principal.hasPermission(required === 'content' ? 'write' : required) ? 'allow' : 'denied'
+}
+
+/** As `grantsRight`, for an action. */
+function grantsAction(principal: Principal, action: Exclude<Action, Look>, granted: GrantedPath): boolean | undefined {
+  // To move an entry is to remove it, where a grant says who may do that.
+  if (action === 'move' && granted.says('remove') !== undefined) {
+    const removes = grantsRight('remove', granted, true) ?? principal.hasPermission('remove')
+    if (!removes) return false
+  }
+  return grantsRight(askedRights[action], granted, takingAway.has(action))
 }
 
 /** Whether the rule that applies to `folder` names others as the only users who may change something there. */
@@ -193,14 +330,23 @@ export interface FolderRights {
   readonly writeByRule: boolean
 }
 
-/** `rule`: the rule that applies to `folder`. */
-export function folderRights(principal: Principal, folder: Path, rule: Rule | undefined): FolderRights {
-  const writeByRule = letsEveryoneWrite(rule, folder)
-  const mayWrite = writeByRule || writePermissions.some((permission) => principal.hasPermission(permission))
+/** `rule`: the rule that applies to `folder`. `granted`: what the grants say there. */
+export function folderRights(
+  principal: Principal,
+  folder: Path,
+  rule: Rule | undefined,
+  granted?: GrantedPath,
+): FolderRights {
+  const grantsOf = (right: WriteRight) => granted && grantsRight(right, granted.rest, false)
+  const writeByRule = letsEveryoneWrite(rule, folder) && grantsOf('write') !== false
+  const may = (right: WriteRight) => grantsOf(right) ?? principal.hasPermission(right)
+  const mayWrite = writeByRule || writeRights.some(may)
   return { writeByRule, write: mayWrite && !excludesWriter(principal, rule, folder) }
 }
 
-const writePermissions = ['write', 'rename', 'move', 'copy', 'remove'] as const
+/** Each is a permission too. */
+const writeRights = ['write', 'rename', 'move', 'copy', 'remove'] as const
+type WriteRight = (typeof writeRights)[number]
 
 /**
  * Decides on an action at the target of a symlink. The action is allowed at `symlink` itself. `realBase`: the
@@ -244,7 +390,7 @@ export function isRestricted(path: Path, rule: Rule | undefined): boolean {
 
 /**
  * Whether nothing at or below `top` can be refused to a principal that may read `top`, so that the targets of symlinks
- * to there need no decision. `hasRules`: whether the tree has folder rules.
+ * to there need no decision. `hasRules`: whether the tree has folder rules, or grants apply to the principal.
  */
 export function readsAll({ base }: Principal, top: Path, hasRules: boolean): boolean {
   return !hasRules && isWithin(base, top)
@@ -278,32 +424,156 @@ export interface MemberFilter {
 
 /**
  * The filter for listings of `folder`, which the principal may list. `rule`: the rule that applies to the folder.
- * `ruleOf`: the own rule of a folder; undefined if no folder below has one.
+ * `ruleOf`: the own rule of a folder; undefined if no folder below has one. `granted`: what the grants say at the
+ * folder.
  */
 export function memberFilter(
   principal: Principal,
   folder: Path,
   rule: Rule | undefined,
   ruleOf: ((member: Path) => Rule | undefined) | undefined,
+  granted?: GrantedPath,
 ): MemberFilter {
   const hiding = hidesNames(principal, rule) && covers(rule, rule.hideSub, folder) ? rule : undefined
-  const showsAll = hiding === undefined && ruleOf === undefined
+  const asksGrants = granted !== undefined && (granted.hasBelow || !grants('see', granted.rest))
+  const showsAll = hiding === undefined && ruleOf === undefined && !asksGrants
   return {
     showsAll,
     shows(name) {
       if (showsAll) return true
       const member = childOf(folder, name)
-      return !isOmitted(principal, member, hiding, ruleOf?.(member))
+      return !isOmitted(principal, member, hiding, ruleOf?.(member), asksGrants ? granted.child(name) : undefined)
     },
   }
 }
 
 /**
  * Whether listings of the parent folder omit `path`. `folder`: the rule that applies to the parent folder. `own`: the
- * rule of `path` itself, not one that applies to it from above.
+ * rule of `path` itself, not one that applies to it from above. `granted`: what the grants say at `path`.
  */
-export function isOmitted(principal: Principal, path: Path, folder: Rule | undefined, own: Rule | undefined): boolean {
+export function isOmitted(
+  principal: Principal,
+  path: Path,
+  folder: Rule | undefined,
+  own: Rule | undefined,
+  granted?: GrantedPath,
+): boolean {
+  if (!isSeen(principal, path, granted)) return true
   return (own !== undefined && excludes(own.readUsers, principal)) || isHidden(principal, path, folder)
+}
+
+// Whole trees
+
+const refusedBelow: PolicyRefusal = { code: 'denied', reason: 'permission denied below this folder' }
+
+/**
+ * Why these actions on a whole folder are refused by grants below it, whether or not anything exists there. A copy
+ * leaves out what the principal does not see.
+ */
+export function treeRefusal(
+  principal: Principal,
+  actions: readonly Action[],
+  granted: GrantedPath | undefined,
+): PolicyRefusal | undefined {
+  if (granted?.hasBelow !== true) return undefined
+  const denied: readonly Right[] = [...actions.map((action) => askedRights[action]), 'see']
+  for (const below of granted.below()) {
+    const isRefused = actions.includes('copy')
+      ? isSeen(principal, below.path, below) && !isCopied(principal, below)
+      : below.deniesHere(denied)
+    if (isRefused) return refusedBelow
+  }
+  return undefined
+}
+
+/** Whether the grants, or else the permission, let the principal copy what is at a path. */
+function isCopied(principal: Principal, granted: GrantedPath): boolean {
+  return grantsContent(granted) && (grantsRight('copy', granted, false) ?? principal.hasPermission('copy'))
+}
+
+/** Why the grants do not let the principal copy what is at a path. */
+export function copyRefusal(principal: Principal, granted: GrantedPath | undefined): PolicyRefusal | undefined {
+  return granted === undefined || isCopied(principal, granted) ? undefined : refusedBelow
+}
+
+/** Why the grants do not let the principal read the content at a path which it may see. */
+export function contentRefusal(granted: GrantedPath | undefined): PolicyRefusal | undefined {
+  return grantsContent(granted) ? undefined : { code: 'denied' }
+}
+
+/**
+ * Whether an entry tells the principal what is made of its content, such as hashes. `granted`: what the grants say at
+ * its path. Where grants apply, a symlink tells nothing: its target may be one that the principal cannot read.
+ */
+export function tellsContent(granted: GrantedPath, { isSymlink }: Pick<Entry, 'isSymlink'>): boolean {
+  return isSymlink !== true && grantsContent(granted)
+}
+
+/** The paths below a folder that the principal sees and whose content the grants do not let it read. */
+export function unreadableBelow(principal: Principal, granted: GrantedPath | undefined): readonly Path[] {
+  if (granted?.hasBelow !== true) return []
+  const unreadable = [...granted.below()].filter(
+    (below) => isSeen(principal, below.path, below) && !grantsContent(below),
+  )
+  return unreadable.map(({ path }) => path)
+}
+
+/**
+ * Why a rename or move must not put what is at the source at the target: a move does not make anything readable for the
+ * principal. `actions`: 'rename', 'move', or both. `isFolder`: everything below moves too.
+ */
+export function landingRefusal(
+  actions: readonly Action[],
+  { granted: source }: RuledPath,
+  { path, granted: target }: RuledPath,
+  isFolder: boolean,
+): PolicyRefusal | undefined {
+  if (source === undefined || target === undefined) return undefined
+  if (grantsContent(target) && !grantsContent(source)) return { code: 'denied' }
+  if (!isFolder || !target.hasBelow) return undefined
+  const denied: readonly Right[] = [...actions.map((action) => askedRights[action]), 'write', 'see']
+  for (const below of target.below()) {
+    const names = segmentsOf(within(path, below.path) ?? root)
+    const from = names.reduce((at, name) => at.child(name), source)
+    if (below.deniesHere(denied) || (grantsContent(below) && !grantsContent(from))) return refusedBelow
+  }
+  return undefined
+}
+
+/** A part of the tree of which the principal sees the names. `deep`: also everything below `path`. */
+export interface SeenPart {
+  readonly path: Path
+  readonly deep: boolean
+}
+
+/** What the grants show of the names below a folder. */
+export interface SeenNames {
+  /** The parts that are seen; undefined if the whole folder is, except for `closed`. */
+  readonly parts: readonly SeenPart[] | undefined
+  /** Paths that are not seen, with everything below them. */
+  readonly closed: readonly Path[]
+  /** Nothing else has to be asked. */
+  readonly isExact: boolean
+}
+
+export function seenNames(granted: GrantedPath | undefined): SeenNames {
+  if (granted === undefined) return { parts: undefined, closed: [], isExact: true }
+  const parts: SeenPart[] = []
+  const closed: Path[] = []
+  let isExact = true
+  const sees = grants('see', granted)
+  for (const below of granted.below()) {
+    if (grants('see', below)) {
+      parts.push({ path: below.path, deep: true })
+      continue
+    }
+    if (below.opensBelow) parts.push({ path: below.path, deep: false })
+    if (!sees && !parts.some(({ path, deep }) => deep && isWithin(path, below.path))) continue
+    // The way to a grant within a part that is seen is asked name by name.
+    if (below.opensBelow) isExact = false
+    else closed.push(below.path)
+  }
+  return { parts: sees ? undefined : parts, closed, isExact }
 }
 
 /** A move of a folder must not show the principal names that a rule above the folder hides: it does not move too. */
@@ -347,7 +617,7 @@ function hidesSegmentOf(rule: Rule, path: Path, skipped = 0): boolean {
  * flags.
  */
 function isMember(rule: Rule, action: Action, path: Path): boolean {
-  return action === 'read' && parentOf(path) === rule.path
+  return (action === 'read' || action === 'see') && parentOf(path) === rule.path
 }
 
 /** Whether a list of users in a rule excludes the principal. An empty list excludes nobody. */

@@ -12,6 +12,7 @@ import {
   type NamesReader,
   type NameRange,
   type ExcludedPart,
+  type NamePart,
 } from '../database/search/names-reader.js'
 import type { IndexedName } from '../database/search/names.js'
 import type { AccessOptions } from './operation-options.js'
@@ -69,8 +70,8 @@ export async function findNames(
   if (words.length > maxWords) throw new GatewayError('invalid', { reason: `more than ${maxWords} words` })
   // No name contains `/` or NUL.
   if (words.length === 0 || words.some((word) => /[/\0]/.test(word)) || !visible.isReachable(top)) return noResults
-  const { closed, exact } = visible.queryRules(top)
-  const query: NameQuery = { words, kind: options.kind, below: top, excluded: closed }
+  const { closed, parts, exact } = visible.queryRules(top)
+  const query: NameQuery = { words, kind: options.kind, below: top, excluded: closed, parts }
   const few = await reader.allIfFew(query)
   if (few === undefined) return findAmongMany(reader, visible, { query, exact, options, limits })
   const found = await authorizedNames(visible, few, options)
@@ -137,14 +138,19 @@ async function authorizedNames(
   return found
 }
 
-/** Maximum excluded parts of a query, and maximum exceptions of one. With more, authorizing name by name is faster. */
+/**
+ * Maximum parts and excluded parts of a query, and maximum exceptions of one. With more, authorizing name by name is
+ * faster.
+ */
 const maxParts = 40
 
-/** The folder rules in the form of a query. */
+/** The folder rules and grants in the form of a query. */
 interface QueryRules {
+  /** The parts of the tree to which the query is limited; undefined if it is not. */
+  readonly parts: readonly NamePart[] | undefined
   /** Parts of the tree that the query excludes. */
   readonly closed: readonly ExcludedPart[]
-  /** The query applies all rules: its results can be counted without further authorization. */
+  /** The query applies all rules and grants: its results can be counted without further authorization. */
   readonly exact: boolean
 }
 
@@ -160,20 +166,20 @@ export class VisibleNames {
   /** `base`: that of the principal, in the backend's spelling. `password`: the folder password of the request. */
   constructor(
     private readonly rules: Rules,
-    private readonly access: Pick<Access, 'hidesNames' | 'memberFilter' | 'verdict'>,
+    private readonly access: Pick<Access, 'hidesNames' | 'isRestricted' | 'memberFilter' | 'seenNames' | 'verdict'>,
     private readonly base: Path,
     private readonly password: string | undefined,
   ) {}
 
   /** Returns the names that the principal may see, in their order. */
   filter(names: readonly IndexedName[]): readonly IndexedName[] {
-    if (this.rules.isEmpty) return names
+    if (!this.access.isRestricted) return names
     return names.filter((name) => this.#canList(name.parent) && this.#isVisible(name.parent, name.name))
   }
 
   /** Whether the principal can reach the folder from its base: neither the folder nor one above it is hidden. */
   isReachable(folder: Path): boolean {
-    if (folder === this.base) return this.#verdict(folder) !== 'hidden'
+    if (folder === this.base) return isOnTheWay(this.#verdict(folder))
     const cached = this.#reachable.get(folder)
     if (cached !== undefined) return cached
     const parent = parentOf(folder)
@@ -181,7 +187,7 @@ export class VisibleNames {
       folder !== '/' &&
       this.isReachable(parent) &&
       this.#isVisible(parent, nameOf(folder)) &&
-      this.#verdict(folder) !== 'hidden'
+      isOnTheWay(this.#verdict(folder))
     this.#reachable.set(folder, isReachable)
     return isReachable
   }
@@ -203,7 +209,8 @@ export class VisibleNames {
   }
 
   /**
-   * Translates the rules for a query below `top`: a query can exclude folders, but cannot match patterns against names.
+   * Translates the rules and grants for a query below `top`: a query can exclude folders, but cannot match patterns
+   * against names.
    */
   queryRules(top: Path): QueryRules {
     const nearest = this.rules.nearest(top)
@@ -216,8 +223,19 @@ export class VisibleNames {
     // The query compares paths exactly: it does not match a folder that the index has in a spelling other than the
     // rule's.
     const haveOneSpelling = below.every((rule) => this.rules.hasOneSpelling(rule.path))
-    const exact = haveOneSpelling && closed.length === parts.length && !this.access.hidesNames(top)
-    return { closed, exact }
+    const byRules = haveOneSpelling && closed.length === parts.length && !this.access.hidesNames(top)
+    const byGrants = this.#queryGrants(top)
+    return { closed: [...closed, ...byGrants.closed], parts: byGrants.parts, exact: byRules && byGrants.exact }
+  }
+
+  #queryGrants(top: Path): QueryRules {
+    const { parts, closed, isExact } = this.access.seenNames(top)
+    const paths = [...(parts ?? []).map(({ path }) => path), ...closed]
+    // As for rules: names in another spelling must be authorized one by one.
+    const isTranslatable = paths.length <= maxParts && paths.every((path) => this.rules.hasOneSpelling(path))
+    if (!isTranslatable) return { closed: [], parts: undefined, exact: false }
+    const excluded = closed.map((path) => ({ path, itself: true, members: true, deeper: true, except: [] }))
+    return { closed: excluded, parts, exact: isExact }
   }
 
   /** The part of the tree from `path` on that the rule excludes from listings; undefined for nothing. */
@@ -234,4 +252,9 @@ export class VisibleNames {
     const except = deeper === 'allow' ? [] : this.rules.below(path).map((each) => each.path)
     return { path, itself: false, members: own !== 'allow', deeper: deeper !== 'allow', except }
   }
+}
+
+/** Whether folders below one with this verdict can be reached. */
+function isOnTheWay(verdict: Verdict): boolean {
+  return verdict !== 'hidden' && verdict !== 'not_found'
 }

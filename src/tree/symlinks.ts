@@ -14,6 +14,7 @@ import type { Action } from './policy.js'
 /** Actions on a symlink that apply to its target. All others apply to the symlink itself. */
 export const followingActions: ReadonlySet<Action> = new Set<Action>([
   'list',
+  'see',
   'read',
   'refresh',
   'write',
@@ -32,9 +33,9 @@ export interface Following {
 
 /**
  * Resolves the symlinks in a place where the action is allowed, and authorizes it on the real path too. Rejects with
- * `denied` if that is outside the principal's base. For `read`, the target of a symlink in the last segment is
- * authorized, and the returned path still ends with the symlink's own name. Returns at once if no symlink has to be
- * looked for.
+ * `denied` if that is outside the principal's base. For `see` and `read`, the target of a symlink in the last segment
+ * is authorized, and the returned path still ends with the symlink's own name. Returns at once if no symlink has to be
+ * looked for, and throws if the principal does not see the path.
  */
 export function followSymlinks(
   access: Access,
@@ -43,11 +44,17 @@ export function followSymlinks(
   options: AccessOptions,
   { last = followingActions.has(action), entry = false }: Following = {},
 ): Awaitable<Place> {
+  access.assertSeen(action, place.at)
   // Locks do not affect reads.
-  if ((action === 'read' || action === 'list') && access.readsAll) return place
+  if ((isReading(action) || action === 'list') && access.readsAll) return place
   // The base is a folder to the principal, even if the storage has a symlink there.
   if (place.at === place.principal.base && !last && !entry) return place
   return realPlace(access, action, place, options, { last, entry })
+}
+
+/** Whether the action is about what is at the path, which may be a symlink. */
+function isReading(action: Action): boolean {
+  return action === 'see' || action === 'read'
 }
 
 async function realPlace(
@@ -68,7 +75,7 @@ async function realPlace(
   if (resolved === at) return place
   const real = await access.tree.canonicalPath(resolved, { signal })
   await authorizeTarget(access, action, place, real, options)
-  if (action !== 'read' || last !== true) return { ...place, at: real }
+  if (!isReading(action) || last !== true) return { ...place, at: real }
   const symlinkPath = await access.tree.realPath(at, { signal })
   if (symlinkPath !== at && symlinkPath !== real) await authorizeTarget(access, action, place, symlinkPath, options)
   return { ...place, at: symlinkPath }

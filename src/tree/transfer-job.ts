@@ -5,7 +5,7 @@
 import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../base/errors.js'
 import { failureDetails, logInternal } from '../base/log.js'
-import { childOf, parentOf, type Path } from '../base/path.js'
+import { childOf, parentOf, root, under, within, type Path } from '../base/path.js'
 import { HeldPathLocks } from '../locks/path-locks.js'
 import type { LockedPath } from '../locks/webdav-locks.js'
 import type { SkippedNames } from '../storage/listable-names.js'
@@ -75,7 +75,7 @@ export class TransferJob implements CopyJob {
     targets: readonly Path[],
     { replaces, isNew }: PublishOptions,
   ): Promise<ReadonlyMap<Path, unknown>> {
-    const { options, signal } = this.transfer
+    const { kind, source, target, options, signal } = this.transfer
     const { access } = this
     const paths = await Promise.all(targets.map((to) => access.tree.canonicalPath(to, { signal })))
     await locks.take(paths.map((path) => ({ path, tree: false })))
@@ -84,6 +84,7 @@ export class TransferJob implements CopyJob {
     const refused = new Map<Path, unknown>()
     for (const [index, path] of paths.entries()) {
       try {
+        if (kind === 'copy') access.assertCopyGranted(under(source, within(target, path) ?? root))
         access.authorize('receive', path, options)
         await this.#assertUnlocked({ path, membership: isNew })
         if (!replaces) continue

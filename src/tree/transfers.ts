@@ -41,10 +41,8 @@ interface Asked {
 /** See `VirtualFs.move`. */
 export function move(access: Access, from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
   const authorize = (source: Path, target: Path) => {
-    const isSameFolder = parentOf(source) === parentOf(target)
-    if (!isSameFolder) access.authorize('move', source, options)
-    if (isSameFolder || nameOf(source) !== nameOf(target)) access.authorize('rename', source, options)
-    access.authorize('receive', target, options)
+    for (const action of actionsOf(source, target)) access.authorize(action, source, options)
+    access.authorize(parentOf(source) === parentOf(target) ? 'rename to' : 'receive', target, options)
   }
   const resolve = async () => {
     const { at: source } = await followSymlinks(access, 'move', await access.resolve(from, options), options)
@@ -98,6 +96,12 @@ export async function isBetweenStorages(
   access.authorize('receive', target, options)
   const { storage } = mounts.find(source)
   return mounts.find(target, storage).storage !== storage
+}
+
+/** What a move does to its source. */
+function actionsOf(source: Path, target: Path): readonly ('move' | 'rename')[] {
+  if (parentOf(source) === parentOf(target)) return ['rename']
+  return nameOf(source) === nameOf(target) ? ['move'] : ['move', 'rename']
 }
 
 async function transfer(access: Access, asked: Asked, options: UntilRevoked): Promise<TransferResult> {
@@ -356,9 +360,12 @@ function assertReplaceable(access: Access, checked: CheckedTransfer): void {
   }
   // To replace a file is to overwrite it.
   if (replaced && replaced.kind !== 'folder') access.authorize('write', target, options)
-  if (isRealFolder(entry)) authorizeBelow(access, kind, source, options)
+  const actions = kind === 'copy' ? ([kind] as const) : actionsOf(source, target)
+  if (isRealFolder(entry)) authorizeBelow(access, kind, source, options, actions)
+  if (kind === 'copy') return
+  access.assertMayLand(actions, source, target, isRealFolder(entry))
   // A rule above the source does not move with it.
-  if (isRealFolder(entry) && kind === 'move') access.assertStaysHidden(source, target)
+  if (isRealFolder(entry)) access.assertStaysHidden(source, target)
 }
 
 async function assertSymlinkMayMove(

@@ -153,6 +153,20 @@ export class VirtualFs {
   }
 
   /**
+   * Rejects with `denied` if the principal may write the file and not read it. For handles that were not opened to
+   * read.
+   */
+  assertContentGranted(path: Path, options: AccessOptions = {}): Promise<void> {
+    return this.#during('open', path, async (access) => {
+      const { at } = await access.resolve(path, options)
+      access.assertSeen('read', at)
+      if (!access.isRestricted) return
+      access.assertContentGranted(at)
+      access.assertContentGranted(await access.tree.realPath(at, { signal: options.signal, last: true }))
+    })
+  }
+
+  /**
    * Opens a file to send parts of it. With a `route`, decides as `downloadRoute` does whether the client is redirected
    * instead.
    */
@@ -164,7 +178,7 @@ export class VirtualFs {
    * How the content of a file reaches a client. Rejects with `denied` if the storage's options do not allow any way.
    */
   downloadRoute(path: Path, options: AccessOptions & DownloadRouteOptions): Promise<DownloadRoute> {
-    return this.#reading('direct URL', path, options, async ({ storage, inner }) =>
+    return this.#reading('direct URL', 'read', path, options, async ({ storage, inner }) =>
       this.#access.dependencies.downloadRouting.route(storage, inner, options),
     )
   }
@@ -172,7 +186,7 @@ export class VirtualFs {
   /** The backend's own URL for this client, whatever the storage's options are; undefined if it has none. */
   directUrl(path: Path, options: AccessOptions & UrlClient = {}): Promise<DirectUrl | undefined> {
     const { signal, userAgent, address } = options
-    return this.#reading('direct URL', path, options, ({ storage, inner }) =>
+    return this.#reading('direct URL', 'read', path, options, ({ storage, inner }) =>
       storage.directUrl(inner, { signal, userAgent, address }),
     )
   }
@@ -181,7 +195,7 @@ export class VirtualFs {
   thumbnail(path: Path, kind: ThumbnailKind, options: AccessOptions = {}): Promise<Thumbnail | undefined> {
     const { thumbnails } = this.#access.dependencies
     const { holder } = this.#access.principal
-    return this.#reading('make thumbnail', path, options, ({ storage, inner }) =>
+    return this.#reading('make thumbnail', 'read', path, options, ({ storage, inner }) =>
       this.#access.untilRevoked(options, (signal) =>
         thumbnails.run(holder, () => storage.thumbnail(inner, kind, { signal }), signal),
       ),
@@ -189,13 +203,13 @@ export class VirtualFs {
   }
 
   usage(path: Path, options: AccessOptions = {}): Promise<Usage> {
-    return this.#reading('usage', path, options, ({ storage }) => storage.usage({ signal: options.signal }))
+    return this.#reading('usage', 'see', path, options, ({ storage }) => storage.usage({ signal: options.signal }))
   }
 
   /** As `usage`; undefined if the storage cannot report it or does not respond, and where no storage is mounted. */
   async usageOrUndefined(path: Path, options: AccessOptions = {}): Promise<Usage | undefined> {
     try {
-      return await this.#reading('usage', path, options, ({ storage }) =>
+      return await this.#reading('usage', 'see', path, options, ({ storage }) =>
         storage.usageOrUndefined({ signal: options.signal }),
       )
     } catch (error) {
@@ -245,7 +259,7 @@ export class VirtualFs {
   /** Rejects with `precondition_failed` unless the preconditions hold for the entry at `path`. */
   check(path: Path, conditions: Preconditions, options: AccessOptions = {}): Promise<void> {
     const required = { ...options, ...conditions }
-    return this.#authorized('check', 'read', path, options, ({ at }) =>
+    return this.#authorized('check', 'see', path, options, ({ at }) =>
       assertPreconditionsAt(this.#access, at, required),
     )
   }
@@ -418,14 +432,18 @@ export class VirtualFs {
     return this.#during(op, path, async () => work(await authorized()))
   }
 
-  /** Reads what the backend tells about `path`, besides its entry and its content. */
+  /** Reads what the backend tells about `path`, or for `read`, what is made of its content. */
   #reading<Result>(
     op: OperationName,
+    action: 'see' | 'read',
     path: Path,
     options: AccessOptions,
     ask: (location: MountedPath) => Promise<Result>,
   ): Promise<Result> {
-    return this.#authorized(op, 'entry', path, options, ({ at }) => ask(this.#access.dependencies.mounts.find(at)))
+    return this.#during(op, path, async (access) => {
+      const { at } = await access.resolveAndAuthorizeEntry(path, options, action)
+      return ask(access.dependencies.mounts.find(at))
+    })
   }
 
   #during<Result>(op: OperationName, path: Path, work: (access: Access) => Promise<Result>): Promise<Result> {
@@ -434,7 +452,7 @@ export class VirtualFs {
 
   /** The entry, with the name by which the principal knows it. */
   async #entry({ at, principal }: Place, options: AccessOptions & FreshStatOptions): Promise<Entry> {
-    const entry = await this.#access.tree.entry(at, options)
+    const entry = this.#access.factsOf(at, await this.#access.tree.entry(at, options))
     return at === principal.base ? { ...entry, name: '' } : entry
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What an operation on a folder requires of everything below it, by the rules of the folders there. Paths are of the
- * whole tree.
+ * What an operation on a folder requires of everything below it, by the rules and grants of the folders there. Paths
+ * are of the whole tree.
  */
 import { isRealFolder } from '../contract/entry.js'
 import { isGatewayError, isWithoutStorage } from '../base/errors.js'
@@ -12,11 +12,19 @@ import type { Action } from './policy.js'
 import { during } from './redaction.js'
 
 /**
- * Authorizes a change of a whole tree on every folder below `at` that has a rule. A copy skips what the principal
- * cannot see, so rules on invisible folders do not refuse it.
+ * Authorizes a change of a whole tree on every folder below `at` that has a rule, and on every path that has a grant. A
+ * copy skips what the principal cannot see, so rules and grants on invisible folders do not refuse it. `granted`: what
+ * the grants are asked for.
  */
-export function authorizeBelow(access: Access, action: Action, at: Path, options: AccessOptions): void {
+export function authorizeBelow(
+  access: Access,
+  action: Action,
+  at: Path,
+  options: AccessOptions,
+  granted: readonly Action[] = [action],
+): void {
   const { rules } = access.dependencies
+  access.assertTreeGranted(granted, at)
   // The direct members of a copied folder are authorized one by one, as reads.
   if (action !== 'copy' && rules.nearest(at)?.path === at) access.authorizeMembersBelow(action, at, options)
   for (const { path } of rules.below(at)) {
@@ -26,11 +34,18 @@ export function authorizeBelow(access: Access, action: Action, at: Path, options
 }
 
 /**
- * Rejects if the principal must not list a folder below `at` that listings show and that exists, or a storage mounted
- * there does not run. Looks only for folders that have a rule of their own. The error names that folder.
+ * Rejects if the principal must not list a folder at or below `at` that listings show and that exists, or not read what
+ * is in it, or a storage mounted there does not run. Looks only for folders that have a rule of their own, and paths
+ * that have a grant. The error names that path.
  */
-export async function assertListableBelow(access: Access, at: Path, options: AccessOptions): Promise<void> {
+export async function assertReadableBelow(access: Access, at: Path, options: AccessOptions): Promise<void> {
+  await during(access, 'list', access.ownPath(at), async () => access.assertContentGranted(at))
   await assertMountsRun(access, at)
+  for (const path of access.unreadableBelow(at)) {
+    await during(access, 'list', access.ownPath(path), async () => {
+      if (await exists(access, path, options)) access.assertContentGranted(path)
+    })
+  }
   for (const { path } of access.dependencies.rules.below(at)) {
     if (isInvisibleBelow(access, at, path)) continue
     await during(access, 'list', access.ownPath(path), async () => {

@@ -1,6 +1,6 @@
 /** Rows for tests of the store. */
 import { asPath, root } from '../../src/base/path.js'
-import type { FolderRule, StorageRow, TaskRow, UserRow } from '../../src/database/rows.js'
+import type { FolderRule, Grant, GroupRow, StorageRow, TaskRow, UserRow } from '../../src/database/rows.js'
 
 export function userRow(fields: Partial<UserRow>): Omit<UserRow, 'id'> {
   return {
@@ -13,6 +13,7 @@ export function userRow(fields: Partial<UserRow>): Omit<UserRow, 'id'> {
     disabled: false,
     ssoId: '',
     otpSecret: '',
+    grantedOnly: false,
     ...fields,
   }
 }
@@ -62,6 +63,15 @@ export function ruleRow(fields: Partial<FolderRule>): Omit<FolderRule, 'id'> {
     writeUsersSub: false,
     ...fields,
   }
+}
+
+export function groupRow(fields: Partial<GroupRow>): Omit<GroupRow, 'id'> {
+  return { name: 'staff', description: '', permission: 0, admin: false, ...fields }
+}
+
+/** `userId` or `groupId` has to be given. */
+export function grantRow(fields: Partial<Grant>): Omit<Grant, 'id'> {
+  return { userId: undefined, groupId: undefined, path: root, allow: [], deny: [], ...fields }
 }
 
 /** A task that runs. */

@@ -10,12 +10,12 @@ import knex from 'knex'
 import t, { type Test } from 'tap'
 import { asPath, root } from '../../src/base/path.js'
 import { migrations, type Migration } from '../../src/database/migrations.js'
-import type { Lock, Property, Topic } from '../../src/database/rows.js'
+import type { Grant, Lock, Property, Right, Topic } from '../../src/database/rows.js'
 import type { Store } from '../../src/database/tables.js'
 import { openStore } from '../../src/database/store.js'
 import { engines } from './engines.js'
 import { schema17 } from './schema-17.js'
-import { ruleRow, storageRow, taskRow, userRow } from './store-rows.js'
+import { grantRow, groupRow, ruleRow, storageRow, taskRow, userRow } from './store-rows.js'
 
 const run = promisify(execFile)
 
@@ -82,7 +82,8 @@ void t.test('a database of an earlier build opens with its rows, and gets the sa
   await store.close()
   const after = await tablesOf(file)
   // Later migrations add columns.
-  const added = /, "(?:(?:user_id|size)" integer|confirmed" bigint)(?! not null)/g
+  const added =
+    /, "(?:(?:user_id|size)" integer|confirmed" bigint)(?! not null)|, "granted_only" boolean not null default '0'/g
   const others = after.tables.map((table) => table.replace(added, ''))
   for (const table of before.tables) t.ok(others.includes(table), table)
   const empty = join(t.testdir(), 'new.db')
@@ -335,6 +336,60 @@ for (const engine of engines) {
           ['/a b', '/a b'],
           ['/a0', '/a0'],
           ['/b/y', '/b/y'],
+        ],
+      )
+    })
+
+    void s.test('grants and groups are returned as stored, and are deleted with what they belong to', async (t) => {
+      const { users, groups, grants } = await fresh(t)
+      const { id: userId } = await users.insert(userRow({ username: 'ada' }))
+      const group = groupRow({ name: 'sales', description: 'all', permission: 8, admin: true })
+      const sales = await groups.insert(group)
+      t.same(sales, { ...group, id: sales.id })
+      await t.rejects(groups.insert(group), { code: 'exists' })
+      await groups.setMembers(sales.id, [userId, userId])
+      t.same(await groups.members(), [{ groupId: sales.id, userId }])
+      const own = grantRow({ userId, path: asPath('/a'), allow: ['see', 'read'], deny: ['write'] })
+      const stored = await grants.insert(own)
+      t.same(stored, { ...own, id: stored.id })
+      await t.rejects(grants.insert(own), { code: 'exists' }, 'one for each path and user')
+      await grants.insert(grantRow({ groupId: sales.id, path: asPath('/a') }))
+      await t.rejects(grants.insert(grantRow({ groupId: sales.id, path: asPath('/a') })), { code: 'exists' })
+      await users.delete(userId)
+      t.same(
+        (await grants.all()).map(({ groupId }) => groupId),
+        [sales.id],
+      )
+      t.same(await groups.members(), [])
+      await groups.delete(sales.id)
+      t.same(await grants.all(), [])
+    })
+
+    void s.test('grants move with their folder, and replace only one of the same path and subject', async (t) => {
+      const { users, groups, grants } = await fresh(t)
+      const { id: ada } = await users.insert(userRow({ username: 'ada' }))
+      const { id: bob } = await users.insert(userRow({ username: 'bob' }))
+      const { id: sales } = await groups.insert(groupRow({}))
+      const put = (subject: Partial<Grant>, path: string, right: Right) =>
+        grants.insert(grantRow({ ...subject, path: asPath(path), allow: [right] }))
+      await put({ userId: ada }, '/a', 'read')
+      await put({ groupId: sales }, '/a/x', 'read')
+      await put({ userId: ada }, '/b', 'write')
+      await put({ userId: bob }, '/b', 'write')
+      await put({ groupId: sales }, '/b', 'write')
+      await put({ userId: ada }, '/b/x', 'write')
+      await put({ groupId: sales }, '/b/x', 'write')
+      await put({ userId: ada }, '/a b', 'see')
+      await grants.move(asPath('/a'), asPath('/b'))
+      t.same(
+        (await grants.all()).map(({ userId, path, allow }) => [userId ?? 'sales', path, ...allow]),
+        [
+          [ada, '/b', 'read'],
+          ['sales', '/b/x', 'read'],
+          [bob, '/b', 'write'],
+          ['sales', '/b', 'write'],
+          [ada, '/b/x', 'write'],
+          [ada, '/a b', 'see'],
         ],
       )
     })
@@ -708,7 +763,9 @@ for (const engine of engines) {
       const file = await newDatabase(t)
       const [store, other] = [await openStore(file), await openStore(file)]
       t.teardown(() => Promise.all([store.close(), other.close()]))
-      const topics: readonly Topic[] = ['accounts', 'locks', 'rules', 'settings', 'storages', 'tasks']
+      const topics: readonly Topic[] = [
+        ...(['accounts', 'grants', 'groups', 'locks', 'rules', 'settings', 'storages', 'tasks'] as const),
+      ]
       const notified: Topic[] = []
       for (const topic of topics) store.onForeignChange(topic, () => void notified.push(topic))
       const [from, to] = [asPath('/a'), asPath('/b')]
@@ -759,6 +816,13 @@ for (const engine of engines) {
         ['rules', () => other.intents.insert(move).then((id) => other.intents.apply(id, root))],
         ['rules', () => other.rules.move(to, from)],
         ['rules', () => other.rules.delete(1)],
+        ['groups', () => other.groups.insert(groupRow({}))],
+        ['accounts', () => other.users.insert(userRow({}))],
+        ['groups', () => other.groups.setMembers(1, [2])],
+        ['grants', () => other.grants.insert(grantRow({ groupId: 1, path: from }))],
+        ['grants', () => other.intents.insert(move).then((id) => other.intents.apply(id, root))],
+        ['grants', () => other.grants.move(to, from)],
+        ['grants', () => other.grants.delete(1)],
         ['settings', () => other.settings.set(new Map([['a', 'b']]))],
         ['settings', () => other.settings.delete('a')],
         [undefined, () => other.intents.insert(move).then((id) => other.intents.apply(id, root))],

@@ -14,6 +14,7 @@ import { createLog } from '../../src/process/log.js'
 import { Access } from '../../src/tree/access.js'
 import type { TreeDependencies } from '../../src/tree/dependencies.js'
 import { findNames, VisibleNames, type SearchOptions, type SearchLimits } from '../../src/tree/search-results.js'
+import type { Grants } from '../../src/tree/grants.js'
 import { Rules } from '../../src/tree/folder-rules.js'
 import { principal } from '../accounts/principals.js'
 import { ruleRow } from '../database/store-rows.js'
@@ -62,7 +63,17 @@ function visibleTo(rules: Rules, who: Principal, password?: string): VisibleName
   const cluster = { assertCurrent: () => undefined }
   const mountedTree = new MountedTree(mounts, log)
   const settings = { bool: () => false }
-  const dependencies = { cluster, mounts, mountedTree, bases, rules, settings, log } as Partial<TreeDependencies>
+  const grants = { at: () => undefined } as Partial<Grants> as Grants
+  const dependencies = {
+    cluster,
+    mounts,
+    mountedTree,
+    bases,
+    rules,
+    grants,
+    settings,
+    log,
+  } as Partial<TreeDependencies>
   return new VisibleNames(rules, new Access(dependencies as TreeDependencies, who), who.base, password)
 }
 

@@ -96,11 +96,13 @@ const allActions: readonly Action[] = ['list', 'read', 'refresh', 'copy', ...cha
 void t.test('each action needs its own permission bit and no other', async (t) => {
   const needed: Readonly<Record<Action, Permission | undefined>> = {
     list: undefined,
+    see: undefined,
     read: undefined,
     refresh: 'write',
     write: 'write',
     mkdir: 'write',
     rename: 'rename',
+    'rename to': 'rename',
     move: 'move',
     receive: undefined,
     copy: 'copy',

@@ -38,6 +38,7 @@ import { TaskUploads } from '../../src/transfer/task-uploads.js'
 import { BaseFolders } from '../../src/tree/missing-folders.js'
 import { Rules } from '../../src/tree/folder-rules.js'
 import { Followers } from '../../src/tree/followers.js'
+import { Grants } from '../../src/tree/grants.js'
 import { Locks } from '../../src/locks/webdav-locks.js'
 import { SubtreeDriver } from '../../src/tree/subtree-driver.js'
 import { VirtualFs, type TreeDependencies } from '../../src/tree/virtual-fs.js'
@@ -178,7 +179,8 @@ export async function newTree(
   const mounts = new Mounts()
   const mountedTree = new MountedTree(mounts, log)
   const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path))
-  const followers = new Followers([rules])
+  const grants = await Grants.load(store, (path) => mounts.caseFoldedPath(path))
+  const followers = new Followers([rules, grants])
   const locks = await Locks.load(store.locks)
   // Each call of it empties the folder.
   const folder = t.testdir()
@@ -230,6 +232,7 @@ export async function newTree(
     mountedTree,
     bases: new BaseFolders({ mounts, mountedTree, locks, pathLocks, events, log }),
     rules,
+    grants,
     followers,
     locks,
     pathLocks,

@@ -5,6 +5,7 @@ import {
   allOf,
   always,
   at,
+  atOrBelow,
   below,
   belowChildren,
   indexedName,
@@ -29,6 +30,12 @@ export interface ExcludedPart {
   readonly except: readonly Path[]
 }
 
+/** An entry, and with `deep` everything below it. */
+export interface NamePart {
+  readonly path: Path
+  readonly deep: boolean
+}
+
 export interface NameQuery {
   /** From `searchWords`; at least one. A name must contain all of them. */
   readonly words: readonly string[]
@@ -36,6 +43,8 @@ export interface NameQuery {
   /** Results are descendants of this folder. */
   readonly below: Path
   readonly excluded: readonly ExcludedPart[]
+  /** Results are in one of these parts; undefined: anywhere. */
+  readonly parts?: readonly NamePart[] | undefined
 }
 
 /** A position in the order of names. */
@@ -184,13 +193,20 @@ function within({ from, to }: NameRange, place: string): Condition {
   return allOf(afterStart, { sql: `(${place}, id) <= (?, ?)`, values: [to.name, to.id] })
 }
 
-function scope({ kind, below: folder, excluded: closed }: NameQuery): Condition {
+function scope({ kind, below: folder, excluded: closed, parts }: NameQuery): Condition {
   const kinds: Record<NameQuery['kind'], Condition> = {
     any: always,
     folders: { sql: 'kind <> ?', values: [kindNumbers.file] },
     files: { sql: 'kind = ?', values: [kindNumbers.file] },
   }
-  return allOf(kinds[kind], below(folder), ...closed.map(notExcluded))
+  return allOf(kinds[kind], below(folder), inParts(parts), ...closed.map(notExcluded))
+}
+
+function inParts(parts: NameQuery['parts']): Condition {
+  if (parts === undefined) return always
+  const each = parts.map(({ path, deep }) => (deep ? atOrBelow(path) : at(path)))
+  const sql = each.length === 0 ? 'false' : each.map((part) => `(${part.sql})`).join(' or ')
+  return { sql, values: each.flatMap(({ values }) => values) }
 }
 
 /** Selects the names outside of the excluded part. */

@@ -127,6 +127,7 @@ async function usersOf(
         disabled: isDisabled(row.disabled),
         ssoId: textOf(row.sso_id).slice(0, 255),
         otpSecret,
+        grantedOnly: false,
         keys: [],
       } as const
       const faults = [

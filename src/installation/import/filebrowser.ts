@@ -188,6 +188,7 @@ async function mapUser(
     disabled: false,
     ssoId: '',
     otpSecret: '',
+    grantedOnly: false,
     keys: [],
   } as const
   const { user, changes } = userOf(draft, taken, faults)

@@ -1,0 +1,191 @@
+/**
+ * The grants of one principal, compiled by the segments of their paths: which grant decides on a right at a path. What
+ * follows from that is decided in `policy.ts`. Paths are of the whole tree.
+ */
+import { childOf, foldCase, root, segmentsOf, type Path } from '../base/path.js'
+import { rights, type Grant, type Right } from '../database/rows.js'
+import type { FoldedPath } from './path-mirror.js'
+
+/** A set of rights, as bits. */
+type Rights = number
+
+function setOf(which: readonly Right[]): Rights {
+  return which.reduce((set, right) => set | bitOf(right), 0)
+}
+
+function bitOf(right: Right): Rights {
+  return 1 << rights.indexOf(right)
+}
+
+/** What the grants with one path say. */
+interface Sayings {
+  allowed: Rights
+  denied: Rights
+}
+
+class Node {
+  readonly own: Sayings = { allowed: 0, denied: 0 }
+  readonly ofGroups: Sayings = { allowed: 0, denied: 0 }
+  readonly children = new Map<string, Node>()
+  /** The children by folded name: names that differ only in case or Unicode normalization share a key. */
+  readonly byFoldedName = new Map<string, Node[]>()
+  /** A grant below allows `see`. */
+  opens = false
+
+  constructor(readonly path: Path) {}
+
+  child(name: string): Node {
+    const existing = this.children.get(name)
+    if (existing) return existing
+    const child = new Node(childOf(this.path, name))
+    this.children.set(name, child)
+    const key = foldCase(name)
+    this.byFoldedName.set(key, [...(this.byFoldedName.get(key) ?? []), child])
+    return child
+  }
+}
+
+/** Of the grants at one path, the user's own decide before those of groups, and a denial before another grant. */
+function combined(nodes: readonly Node[]): Sayings {
+  let [ownAllowed, ownDenied, allowed, denied] = [0, 0, 0, 0]
+  for (const { own, ofGroups } of nodes) {
+    ownAllowed |= own.allowed
+    ownDenied |= own.denied
+    allowed |= ofGroups.allowed
+    denied |= ofGroups.denied
+  }
+  const isOwn = ownAllowed | ownDenied
+  return { allowed: (ownAllowed & ~ownDenied) | (allowed & ~denied & ~isOwn), denied: ownDenied | (denied & ~isOwn) }
+}
+
+/** What the deciding grants say about each right at one path. */
+export class GrantedPath {
+  #rest: GrantedPath | undefined
+
+  /** `nodes`: those of the path, one for each spelling that has grants at or below it. */
+  constructor(
+    private readonly nodes: readonly Node[],
+    /** Of a member without grants of its own, the path of its folder. */
+    readonly path: Path,
+    private readonly here: Sayings,
+    private readonly above: Sayings,
+    private readonly foldedPath: FoldedPath,
+    /** What no grant allows is refused. */
+    readonly grantedOnly: boolean,
+  ) {}
+
+  /** Whether the deciding grant allows the right; undefined if no grant mentions it. */
+  says(right: Right): boolean | undefined {
+    return decision(right, overridden(this.above, this.here))
+  }
+
+  /** As `says`, by the grants above the path alone. */
+  saysAbove(right: Right): boolean | undefined {
+    return decision(right, this.above)
+  }
+
+  /** Whether a grant with this very path denies one of the rights, and no other with this path decides otherwise. */
+  deniesHere(which: readonly Right[]): boolean {
+    return (this.here.denied & setOf(which)) !== 0
+  }
+
+  /** Whether a grant below allows `see`. */
+  get opensBelow(): boolean {
+    return this.nodes.some(({ opens }) => opens)
+  }
+
+  /** Whether a path below has grants of its own. */
+  get hasBelow(): boolean {
+    return this.nodes.some(({ children }) => children.size > 0)
+  }
+
+  /** The members without grants of their own, and everything below them. */
+  get rest(): GrantedPath {
+    this.#rest ??= this.#below([], this.path)
+    return this.#rest
+  }
+
+  /** The member of this name. */
+  child(name: string): GrantedPath {
+    if (this.nodes.length === 0) return this.rest
+    const nodes = this.#childNodes(name)
+    return nodes.length === 0 ? this.rest : this.#below(nodes, childOf(this.path, name))
+  }
+
+  /** All paths below that have grants, and those above them. */
+  *below(): Generator<GrantedPath> {
+    const names = new Set(this.nodes.flatMap(({ children }) => [...children.keys()]))
+    for (const name of names) {
+      const child = this.child(name)
+      yield child
+      yield* child.below()
+    }
+  }
+
+  #childNodes(name: string): readonly Node[] {
+    const exact = this.nodes.flatMap(({ children }) => children.get(name) ?? [])
+    if (!this.hasBelow) return exact
+    const key = this.foldedPath(childOf(this.path, name))
+    if (key === undefined) return exact
+    const folded = foldCase(name)
+    const others = this.nodes.flatMap(({ byFoldedName }) => byFoldedName.get(folded) ?? [])
+    return others.filter((node) => exact.includes(node) || this.foldedPath(node.path) === key)
+  }
+
+  #below(nodes: readonly Node[], path: Path): GrantedPath {
+    const above = overridden(this.above, this.here)
+    return new GrantedPath(nodes, path, combined(nodes), above, this.foldedPath, this.grantedOnly)
+  }
+}
+
+function decision(right: Right, { allowed, denied }: Sayings): boolean | undefined {
+  const bit = bitOf(right)
+  if ((denied & bit) !== 0) return false
+  return (allowed & bit) === 0 ? undefined : true
+}
+
+/** What applies at a path: what is said there, and of rights that are not mentioned there, what is said above. */
+function overridden(above: Sayings, here: Sayings): Sayings {
+  const mentioned = here.allowed | here.denied
+  return {
+    allowed: (above.allowed & ~mentioned) | here.allowed,
+    denied: (above.denied & ~mentioned) | here.denied,
+  }
+}
+
+export class GrantTrie {
+  readonly #root: GrantedPath
+
+  /** `grants`: those of the user and of its groups. */
+  constructor(grants: readonly Grant[], foldedPath: FoldedPath, grantedOnly: boolean) {
+    const top = new Node(root)
+    for (const { path, userId, allow, deny } of grants) {
+      let node = top
+      for (const name of segmentsOf(path)) node = node.child(name)
+      const sayings = userId === undefined ? node.ofGroups : node.own
+      // Whoever may do anything sees it.
+      sayings.allowed |= setOf(allow.length > 0 ? [...allow, 'see'] : [])
+      sayings.denied |= setOf(deny)
+    }
+    markOpening(top)
+    const nothing = { allowed: 0, denied: 0 }
+    this.#root = new GrantedPath([top], root, combined([top]), nothing, foldedPath, grantedOnly)
+  }
+
+  at(path: Path): GrantedPath {
+    let granted = this.#root
+    for (const name of segmentsOf(path)) {
+      const next = granted.child(name)
+      // Nothing below has grants of its own.
+      if (next === granted.rest) return next
+      granted = next
+    }
+    return granted
+  }
+}
+
+/** Returns whether a grant at or below the node allows `see`. */
+function markOpening(node: Node): boolean {
+  for (const child of node.children.values()) if (markOpening(child)) node.opens = true
+  return node.opens || decision('see', combined([node])) === true
+}
