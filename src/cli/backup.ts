@@ -59,7 +59,9 @@ export function addBackupCommands(program: Command): void {
     })
 
   withDataOptions(program.command('export [file]'))
-    .description('write users, storages, folder rules and settings as JSON, by default to standard output')
+    .description(
+      'write users, groups, storages, folder rules, grants and settings as JSON, by default to standard output',
+    )
     .addOption(
       new Option('--with-secrets', 'with password hashes, and the passwords and keys of storages and settings'),
     )
@@ -76,26 +78,32 @@ export function addBackupCommands(program: Command): void {
 }
 
 /**
- * What `tidegate export` writes: users, storages, folder rules and stored settings. Without secrets, these are left
- * out: hashes of passwords, secrets of two-step verification, passwords of folders, secret settings, options of drivers
- * that are declared secret, options and settings that this program does not know, and passwords in URLs.
+ * What `tidegate export` writes: users, groups, storages, folder rules, grants and stored settings. Without secrets,
+ * these are left out: hashes of passwords, secrets of two-step verification, passwords of folders, secret settings,
+ * options of drivers that are declared secret, options and settings that this program does not know, and passwords in
+ * URLs.
  */
 export async function exportOf(
-  { users, storages, rules, settings }: Pick<Store, 'users' | 'storages' | 'rules' | 'settings'>,
+  store: Pick<Store, 'users' | 'groups' | 'storages' | 'rules' | 'grants' | 'settings'>,
   withSecrets: boolean,
 ): Promise<object> {
+  const { users, groups, storages, rules, grants, settings } = store
+  const members = await groups.members()
+  const membersOf = (id: number) => members.filter(({ groupId }) => groupId === id).map(({ userId }) => userId)
   return {
     program: version,
     users: (await users.all()).map((user) => userOf(user, withSecrets)),
+    groups: (await groups.all()).map((group) => ({ ...group, members: membersOf(group.id) })),
     storages: (await storages.all()).map((storage) => storageOf(storage, withSecrets)),
     rules: (await rules.all()).map((rule) => ruleOf(rule, withSecrets)),
+    grants: (await grants.all()).map(snakeCase),
     settings: settingsOf(await settings.all(), withSecrets),
   }
 }
 
 function userOf(user: UserRow, withSecrets: boolean): object {
   const secrets = { password_hash: user.passwordHash, otp_secret: user.otpSecret }
-  return { ...describe(user), sso_id: user.ssoId, ...(withSecrets && secrets) }
+  return { ...describe(user), sso_id: user.ssoId, granted_only: user.grantedOnly, ...(withSecrets && secrets) }
 }
 
 function storageOf({ addition, ...row }: StorageRow, withSecrets: boolean): object {

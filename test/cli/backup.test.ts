@@ -21,7 +21,7 @@ import { startGateway, startNodes, type RunningGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { lockinfo, proppatch, sender, tokenOf } from '../protocols/webdav/dav-client.js'
 import { engines, thisServer } from '../database/engines.js'
-import { ruleRow, userRow } from '../database/store-rows.js'
+import { grantRow, groupRow, ruleRow, userRow } from '../database/store-rows.js'
 import { withoutSqlite } from '../store-location.js'
 import { connect } from '../stories/task-client.js'
 import { main, outcomeOf } from './outcome.js'
@@ -195,7 +195,12 @@ void t.test('the help of the command says what a backup lacks', async (t) => {
 void t.test('an export has the configuration, and secrets only if asked', { skip: withoutSqlite }, async (t) => {
   const folder = await newFolder(t)
   const store = await openStore(join(folder, 'data.db'))
-  await store.users.insert(userRow({ username: 'ann', passwordHash: 'SECRET-1', otpSecret: 'SECRET-2' }))
+  const ann = await store.users.insert(
+    userRow({ username: 'ann', passwordHash: 'SECRET-1', otpSecret: 'SECRET-2', grantedOnly: true }),
+  )
+  const sales = await store.groups.insert(groupRow({ name: 'sales' }))
+  await store.groups.setMembers(sales.id, [ann.id])
+  await store.grants.insert(grantRow({ groupId: sales.id, path: asPath('/sales'), allow: ['read'] }))
   const s3 = {
     bucket: 'tides',
     secret_access_key: 'SECRET-3',
@@ -213,12 +218,14 @@ void t.test('an export has the configuration, and secrets only if asked', { skip
   await store.close()
   t.notMatch(plain, /SECRET/)
   t.match(JSON.parse(plain), {
-    users: [{ username: 'ann', role: 'general', two_step: true }],
+    users: [{ username: 'ann', role: 'general', two_step: true, granted_only: true }],
+    groups: [{ name: 'sales', members: [ann.id] }],
     storages: [
       { mount_path: '/s3', driver: 'S3', addition: { bucket: 'tides' } },
       { mount_path: '/other', addition: {} },
     ],
     rules: [{ path: '/a', has_password: true, read_users: [] }],
+    grants: [{ group_id: sales.id, path: '/sales', allow: ['read'], deny: [] }],
     settings: { site_title: 'Tides', qbittorrent_url: 'http://admin@localhost:8080/' },
   })
   const file = join(folder, 'export.json')
