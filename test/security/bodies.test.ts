@@ -98,7 +98,7 @@ void t.test('every endpoint rejects an unusual body with a client error', async 
     }
   }
   t.notOk('polluted' in {}, 'Object.prototype is unchanged')
-  t.equal((await post(url, '/api/me', {}, token)).code, 404)
+  t.equal((await post(url, '/api/me', {}, token)).code, 405)
   t.match(running.gateway.accounts.users.get(id), { username: 'ada', role: 'general' })
 })
 
