@@ -1,12 +1,25 @@
 /** Uploads in chunks by the API: order, repetition, resumption, refusals, and what remains of those that end early. */
 import { createHash, randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
+import { mock } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
+import { UploadSession } from '../../../../src/uploads/upload-session.js'
+import { until } from '../../../until.js'
 import { assertDeclared } from '../declared.js'
 import { serve, type Envelope, type Served } from '../served.js'
 
 const mebibyte = 1024 * 1024
+
+const receive = mock.method(UploadSession.prototype, 'receive')
+
+/** Sends what `begin` does, and resolves when so many more requests for chunks have reached their sessions. */
+async function begun<T>(count: number, begin: () => T): Promise<{ readonly sent: T }> {
+  const before = receive.mock.callCount()
+  const sent = begin()
+  await until(() => receive.mock.callCount() >= before + count)
+  return { sent }
+}
 
 interface Snapshot {
   readonly upload_id: string
@@ -139,8 +152,7 @@ void t.test('a file is stored chunk by chunk, when it is completed', async (t) =
 void t.test('chunks are sent in any order and more than once', async (t) => {
   const upload = new Upload(await serve(t), '/file', randomBytes(6 * mebibyte))
   await upload.init()
-  const late = [3, 2, 5, 1].map((index) => upload.chunk(index))
-  await delay(100)
+  const { sent: late } = await begun(4, () => [3, 2, 5, 1].map((index) => upload.chunk(index)))
   t.match(await upload.chunk(2), { code: 409, message: 'the chunk is being received', data: { received: [] } })
   t.match(await upload.chunk(0), { code: 200 })
   t.match(await upload.chunk(0), { code: 200 }, 'once more')
@@ -186,34 +198,33 @@ void t.test('a chunk whose connection was lost is sent again', async (t) => {
   await upload.init()
   for (const size of [1000, 300_000, mebibyte - 1]) {
     await cut(upload, 0, upload.part(0).subarray(0, size))
-    await delay(50)
   }
   t.match(await upload.status(), { data: { received: [], frontier: 0 } })
   t.match(await upload.chunk(0), { code: 200 })
   await cut(upload, 1, upload.part(1).subarray(0, 5000))
-  await delay(50)
   t.match(await upload.init(), { data: { resumed: true, received: [[0, 0]] } })
   t.match(await upload.chunk(1), { code: 200 })
   t.match(await upload.complete(), { code: 200 })
   t.ok((await upload.stored())?.equals(upload.content))
 })
 
-/** Sends the beginning of a chunk, and disconnects. */
+/** Sends the beginning of a chunk, disconnects, and waits until the server has noticed. */
 async function cut({ served, id, chunkSize }: Upload, index: number, beginning: Buffer): Promise<void> {
   const socket = connect(Number(new URL(served.url).port), '127.0.0.1')
   socket.on('error', () => undefined)
   const head = `PUT /api/fs/multipart/chunk HTTP/1.1\r\nHost: x\r\nAuthorization: ${served.token}\r\n`
-  socket.write(`${head}X-Upload-Id: ${id}\r\nX-Chunk-Index: ${index}\r\nContent-Length: ${chunkSize}\r\n\r\n`)
-  socket.write(beginning)
-  await delay(100)
-  socket.destroy()
+  await begun(1, () => {
+    socket.write(`${head}X-Upload-Id: ${id}\r\nX-Chunk-Index: ${index}\r\nContent-Length: ${chunkSize}\r\n\r\n`)
+    socket.write(beginning)
+  })
+  socket.end()
+  await receive.mock.calls.at(-1)?.result?.catch(() => undefined)
 }
 
 void t.test('a chunk that is not the one of before ends the upload', async (t) => {
   const upload = new Upload(await serve(t), '/file', randomBytes(2 * mebibyte))
   await upload.init()
   await cut(upload, 0, upload.part(0).subarray(0, 5000))
-  await delay(50)
   const changed = { state: 'failed_permanent', error: 'the chunk has other bytes than before: the file has changed' }
   t.match(await upload.chunk(0, randomBytes(mebibyte)), { code: 400, message: changed.error, data: changed })
   t.match(await upload.chunk(0), { code: 400, data: changed })
@@ -266,8 +277,7 @@ void t.test('chunks are refused', async (t) => {
   await t.test('far ahead of the next one', async (t) => {
     const far = new Upload(upload.served, '/far', randomBytes(20 * mebibyte))
     await far.init()
-    const waiting = Array.from({ length: 8 }, (_, index) => far.chunk(index + 1))
-    await delay(300)
+    const { sent: waiting } = await begun(8, () => Array.from({ length: 8 }, (_, index) => far.chunk(index + 1)))
     const refused = await far.chunk(9)
     t.match(refused, { code: 429, message: 'too many chunks are waiting, try again', data: { frontier: 0 } })
     t.match(await far.chunk(0), { code: 200 }, 'the next one is received nevertheless')
@@ -395,8 +405,7 @@ void t.test('an upload that is aborted leaves nothing', async (t) => {
   const upload = new Upload(served, '/a/file', randomBytes(3 * mebibyte))
   await upload.init()
   await upload.chunk(0)
-  const waiting = upload.chunk(2)
-  await delay(100)
+  const { sent: waiting } = await begun(1, () => upload.chunk(2))
   t.match(await upload.abort(), { code: 200, data: { state: 'aborted' } })
   t.match(await waiting, { code: 404, message: 'upload not found', data: { state: 'aborted' } })
   t.match(await upload.complete(), { code: 404 })
