@@ -289,7 +289,7 @@ void t.test('users cannot change keys, app passwords and two-step verification o
     await send(url, 'POST', target, { authorization: token })
     t.equal(running.gateway.settings.get('token'), before, target)
   }
-  t.match(await post(url, '/api/me/sshkey/list', {}, token), { code: 404 })
+  t.match(await post(url, '/api/me/sshkey/list', {}, token), { code: 405 })
   const own = JSON.parse((await send(url, 'GET', '/api/me/sshkey/list', { authorization: token })).text) as Envelope
   t.match(own, { code: 200, data: { content: [], total: 0 } })
   t.equal(accounts.keys.list(ada).length, 1)
