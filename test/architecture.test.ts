@@ -278,7 +278,7 @@ void t.test('permissions are read, and paths decided on, by the policy only', as
 
 void t.test('the error statuses of WebDAV are in its errors.ts only', async (t) => {
   const literal = filesWith(
-    /\b(?:new HttpError|statusLine|send\w+)\((?:[^()]*, )?[45]\d\d\b|\bstatus(?:: | === )[45]\d\d\b/,
+    /\b(?:new WebdavError|statusLine|send\w+)\((?:[^()]*, )?[45]\d\d\b|\bstatus(?:: | === )[45]\d\d\b/,
   )
   t.same(
     literal.filter((name) => name.startsWith('protocols/webdav/')),

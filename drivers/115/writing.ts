@@ -33,7 +33,7 @@ interface Token {
 
 interface Parts {
   readonly place: UploadPlace
-  /** Of the object store. */
+  /** The id that the object store has given to the upload. */
   readonly id: string
   /** Bytes of each part but the last. */
   readonly length: number

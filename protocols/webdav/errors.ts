@@ -102,7 +102,7 @@ interface HttpErrorOptions {
 }
 
 /** A response that only this protocol has. Not a GatewayError, because the core does not know it. */
-export class HttpError extends Error implements ErrorResponse {
+export class WebdavError extends Error implements ErrorResponse {
   readonly status: number
   readonly condition: ConditionName | undefined
   readonly headers: Readonly<Record<string, string>>
@@ -110,7 +110,7 @@ export class HttpError extends Error implements ErrorResponse {
   constructor(name: keyof typeof httpErrors, { subject = '', headers = {} }: HttpErrorOptions = {}) {
     const { status, text, condition }: HttpErrorRule = httpErrors[name]
     super(typeof text === 'string' ? text : text(subject))
-    this.name = 'HttpError'
+    this.name = 'WebdavError'
     this.status = status
     this.condition = condition
     this.headers = headers
@@ -119,7 +119,7 @@ export class HttpError extends Error implements ErrorResponse {
 
 /** The response to a thrown value. What is created in a hidden folder is answered as in a missing one. */
 export function toErrorResponse(thrown: unknown): ErrorResponse {
-  if (thrown instanceof HttpError) return thrown
+  if (thrown instanceof WebdavError) return thrown
   const error = toGatewayError(thrown)
   const { code, detail, retryAfter } = error
   const seconds = retryAfter ?? (code === 'busy' ? 1 : undefined)

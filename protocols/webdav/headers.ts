@@ -4,7 +4,7 @@ import { GatewayError } from '../../src/base/errors.js'
 import type { Path } from '../../src/base/path.js'
 import type { Preconditions } from '../../src/tree/preconditions.js'
 import * as lenient from '../lib/conditions.js'
-import { HttpError } from './errors.js'
+import { WebdavError } from './errors.js'
 import { parseEntityTags, parseIf, submittedTokens } from './if-header.js'
 import { locate, type Site } from './location.js'
 
@@ -102,7 +102,7 @@ function parseLockToken(value: string | undefined): string | undefined {
 function parseDestination(value: string | undefined, site: () => Site): Path | undefined {
   if (value === undefined) return undefined
   const target = locate(value, site())
-  if (target === undefined) throw new HttpError('foreign_destination')
+  if (target === undefined) throw new WebdavError('foreign_destination')
   return target.path
 }
 

@@ -21,7 +21,7 @@ import { copy, move } from './commands/transfer.js'
 import { mkcol, put, remove } from './commands/write.js'
 import { authenticate, KnownCallers, type Caller } from './credentials.js'
 import { WebdavEngine, type Dispatchable, type Handler } from './engine.js'
-import { errorResponses, HttpError, toErrorResponse } from './errors.js'
+import { errorResponses, WebdavError, toErrorResponse } from './errors.js'
 import { parseHeaders, type DavHeaders } from './headers.js'
 import { webdav } from './index.js'
 import { hrefOf, locatePath, normalizeHost, type Site, type RequestTarget } from './location.js'
@@ -135,10 +135,10 @@ class WebdavHandler {
   }
 
   #target(requestTarget: string): RequestTarget {
-    if (requestTarget.includes('#')) throw new HttpError('fragment_in_target')
+    if (requestTarget.includes('#')) throw new WebdavError('fragment_in_target')
     if (requestTarget === '*') return { path: root, slash: true }
     const target = locatePath(pathOf(requestTarget), this.#prefix)
-    if (target === undefined) throw new HttpError('outside_prefix', { subject: this.#prefix })
+    if (target === undefined) throw new WebdavError('outside_prefix', { subject: this.#prefix })
     return target
   }
 
@@ -183,7 +183,7 @@ class WebdavHandler {
 
   #refuseMethod(parsed: ParsedRequest, error: 'method_not_allowed' | 'method_unknown'): Promise<void> {
     const subject = parsed.request.method
-    return this.#fail(parsed, new HttpError(error, { subject, headers: { allow: allowedMethods } }))
+    return this.#fail(parsed, new WebdavError(error, { subject, headers: { allow: allowedMethods } }))
   }
 
   #webdavRequestOf({ request, response, target, headers, client }: ParsedRequest, caller: Caller): WebdavRequest {
@@ -213,7 +213,7 @@ class WebdavHandler {
 
   /** Sends the error response, or closes the connection if the response has begun. Logs internal errors once. */
   #sendError(request: IncomingMessage, response: ServerResponse, error: unknown, caller?: Caller): void {
-    const cause = error instanceof HttpError ? undefined : toGatewayError(error)
+    const cause = error instanceof WebdavError ? undefined : toGatewayError(error)
     if (cause) {
       const user = caller?.principal.username
       const details = { ...(user !== undefined && { user }), protocol: webdav.name, ...requestDetails(request) }

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Path } from '../../src/base/path.js'
 import type { AccessOptions, ChangeOptions } from '../../src/tree/operation-options.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
-import { HttpError } from './errors.js'
+import { WebdavError } from './errors.js'
 import type { DavHeaders, Depth } from './headers.js'
 import { hrefOf } from './location.js'
 import { readXml, type XmlElement } from './xml.js'
@@ -98,7 +98,7 @@ export function expectDepth<Allowed extends Depth>(
 ): Allowed {
   const depth = webdavRequest.headers.depth ?? absent
   const found = allowed.find((one) => one === depth)
-  if (found === undefined) throw new HttpError('depth_not_allowed', { subject: String(depth) })
+  if (found === undefined) throw new WebdavError('depth_not_allowed', { subject: String(depth) })
   return found
 }
 

@@ -9,7 +9,7 @@ import { SaxesParser } from 'saxes'
 import { GatewayError } from '../../src/base/errors.js'
 import { ownTurn } from '../../src/base/pauses.js'
 import { bodySource, withTimeout } from '../lib/request-body.js'
-import { HttpError } from './errors.js'
+import { WebdavError } from './errors.js'
 
 export interface XmlName {
   readonly namespace: string
@@ -55,7 +55,7 @@ export async function readXml(request: IncomingMessage): Promise<XmlElement | un
   const stream = await bodySource(request, { joinsChunks: true }).read()
   let body: Buffer
   try {
-    body = await withTimeout(readBounded(request, stream), () => new HttpError('body_timeout'))
+    body = await withTimeout(readBounded(request, stream), () => new WebdavError('body_timeout'))
   } finally {
     // The rest of the request can be drained.
     stream.destroy()
@@ -130,7 +130,7 @@ class DocumentParser {
       throw malformed(error.message)
     })
     parser.on('doctype', () => {
-      throw new HttpError('document_type')
+      throw new WebdavError('document_type')
     })
     const count = () => this.#count()
     parser.on('opentagstart', count)

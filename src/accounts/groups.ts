@@ -7,7 +7,7 @@ export interface Membership {
   readonly groups: readonly number[]
   /** Sum of the `permissionBits` of all of them. */
   readonly permissions: number
-  /** One of them makes its members admins. */
+  /** Whether one of the groups makes its members admins. */
   readonly isAdmin: boolean
 }
 

@@ -6,8 +6,8 @@
  * - Every method rejects only with a GatewayError, with the original error as its `cause`. Its message may be shown to
  *   users: it has no secrets and no addresses of the host. A backend that refuses the credentials of the storage is
  *   `denied`, with a cause or the detail `storage_refused`; `unauthenticated` concerns the client of the gateway.
- * - A method rejects with `unsupported` only before it has changed anything; an absent method is equivalent to that.
- *   The core then uses a slower fallback.
+ * - A method rejects with `unsupported` only before it has changed anything; an absent method is equivalent to that,
+ *   except for `realPath`. The core then uses a slower fallback.
  * - A call about something that must exist rejects with `not_found` if it does not. A call that creates an entry
  *   rejects with `parent_missing` if the parent folder does not exist.
  * - If the signal aborts, the call rejects with `aborted` and closes what it has opened.
@@ -15,7 +15,8 @@
  *   accepts any spelling of a name.
  * - `stat`, `pages` and `write` report equal entries of one file. If the backend reports a time in two resolutions, the
  *   driver uses the coarser one.
- * - Of files, a driver caches only what it verifies at each use (docs/decisions/0028-caches.md).
+ * - Of files, a driver caches only what it verifies at each use. Backends that know entries by ids are the exception:
+ *   the ids of paths are cached for minutes (docs/decisions/0028-caches.md).
  */
 import type { Readable } from 'node:stream'
 import type {

@@ -15,13 +15,13 @@ import { PrimaryChannel } from './primary-channel.js'
 import { SystemdNotifications } from './systemd-notifications.js'
 
 /** What `serve` runs in this process: the daemon, or the primary process of several workers. */
-interface Service {
+interface RunningDaemon {
   readonly addresses: Addresses
   /** Resolves when everything is closed. */
   readonly stop: () => Promise<void>
   /** Reads the TLS certificate again. */
   readonly reload: () => Promise<unknown>
-  /** Rejects if the service is not healthy. */
+  /** Rejects if the daemon is not healthy. */
   readonly check: () => Promise<unknown>
 }
 
@@ -67,25 +67,25 @@ export async function serve(config: Config): Promise<void> {
   let daemon = start(config.addresses)
   const { addresses } = await daemon
   afterStartup()
-  const service = {
+  const running = {
     addresses,
     stop: async () => (await daemon).stop(),
     reload: async () => (await daemon).reload(),
     check: async () => (await daemon).gateway.store.settings.all(),
   }
-  if (channel) runWorker(service, channel, log)
-  else await run(service, config, log, () => isFirstRun)
+  if (channel) runWorker(running, channel, log)
+  else await run(running, config, log, () => isFirstRun)
 }
 
-/** Reports that the service is ready, and stops it when a signal asks for it. */
-async function run(service: Service, config: Config, log: Logger, isFirstRun: () => boolean): Promise<void> {
-  const systemd = new SystemdNotifications({ environment: process.env, log, healthCheck: () => service.check() })
+/** Reports that the daemon is ready, and stops it when a signal asks for it. */
+async function run(daemon: RunningDaemon, config: Config, log: Logger, isFirstRun: () => boolean): Promise<void> {
+  const systemd = new SystemdNotifications({ environment: process.env, log, healthCheck: () => daemon.check() })
   let stopping = false
   const stop = (signal: NodeJS.Signals) => {
     if (stopping) process.exit(1) // a second signal exits without waiting
     stopping = true
     log.info({ signal }, 'stopping')
-    Promise.all([systemd.stopping(config.drain_seconds + closingSeconds + 5), service.stop()]).then(
+    Promise.all([systemd.stopping(config.drain_seconds + closingSeconds + 5), daemon.stop()]).then(
       () => {
         systemd.close()
         process.exit(0)
@@ -99,17 +99,17 @@ async function run(service: Service, config: Config, log: Logger, isFirstRun: ()
   process
     .on('SIGTERM', stop)
     .on('SIGINT', stop)
-    .on('SIGHUP', () => void service.reload())
+    .on('SIGHUP', () => void daemon.reload())
   // After the signal handlers: a process that reads this line may send a signal immediately.
-  const addresses = Object.entries(service.addresses).filter(([, address]) => address !== 'off')
+  const addresses = Object.entries(daemon.addresses).filter(([, address]) => address !== 'off')
   const urls = addresses.map(([name, address]) => `${name}://${address}`)
   console.log(`tidegate ${version} ready: ${urls.join(' ')}`)
-  if (isFirstRun()) console.log(firstRunLines(config, service.addresses).join('\n'))
+  if (isFirstRun()) console.log(firstRunLines(config, daemon.addresses).join('\n'))
   await systemd.ready()
 }
 
 /** Runs until the primary process stops it. The signals of a terminal or service manager are for the primary. */
-function runWorker({ addresses, stop, reload, check }: Service, channel: PrimaryChannel, log: Logger): void {
+function runWorker({ addresses, stop, reload, check }: RunningDaemon, channel: PrimaryChannel, log: Logger): void {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined)
   let stopping = false
   const end = () => {

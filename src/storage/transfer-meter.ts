@@ -29,7 +29,7 @@ export interface TransferEvent {
   readonly seconds: number
 }
 
-/** What an error means for the transfer. 'refused': the request was wrong, not the transfer. */
+/** The outcome of a transfer that ended with an error. 'refused': nothing was transferred, because of the request. */
 const outcomes: Readonly<Record<ErrorCode, 'failed' | 'aborted' | 'refused'>> = {
   not_found: 'refused',
   parent_missing: 'refused',

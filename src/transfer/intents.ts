@@ -148,7 +148,7 @@ export class Intents {
     } as const
     const id = needsIntent ? await this.#insert(intent, intents) : undefined
     const endMove = hadFollowers ? followers.duringMove(source, target) : undefined
-    /** Undefined: not known. */
+    /** Undefined if it is not known whether the backend has moved it. */
     let moved: boolean | undefined
     try {
       moved = await work()

@@ -17,7 +17,7 @@ export class ChunkFeed {
       resume?.()
     }
     const readable = new Readable({ highWaterMark: bufferSize, read: wake })
-    // Its reader may have gone when it fails.
+    // The stream may fail when its reader has gone.
     readable.on('error', () => undefined)
     this.stream = Object.assign(readable, { givesChunks: true } as const)
   }

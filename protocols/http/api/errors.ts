@@ -31,7 +31,7 @@ const ownStatuses = {
 export type ErrorName = Exclude<ErrorCode | ErrorDetail, 'hidden' | 'parent_hidden'> | keyof typeof ownStatuses
 
 /** The name of a GatewayError. */
-export function nameOf({ code, detail }: Pick<GatewayError, 'code' | 'detail'>): ErrorName {
+export function errorNameOf({ code, detail }: Pick<GatewayError, 'code' | 'detail'>): ErrorName {
   const hasTextOfCode =
     detail !== undefined && detailResponses[detail] === textOfCode && errorResponses[code].text !== undefined
   const cause = hasTextOfCode ? code : (detail ?? code)
@@ -174,8 +174,8 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
 /** The names of all failures, in order. */
 export const errorNames: readonly ErrorName[] = [
   ...new Set([
-    ...errorCodes.map((code) => nameOf({ code, detail: undefined })),
-    ...errorDetails.map((detail) => nameOf({ code: 'denied', detail })),
+    ...errorCodes.map((code) => errorNameOf({ code, detail: undefined })),
+    ...errorDetails.map((detail) => errorNameOf({ code: 'denied', detail })),
     ...(Object.keys(ownStatuses) as (keyof typeof ownStatuses)[]),
   ]),
 ].sort()
@@ -217,7 +217,7 @@ export function refused({ code, text, error }: OwnResponse): ApiError {
 
 /** The error with a response of the endpoint. */
 export function worded(cause: GatewayError, response: EndpointResponse): ApiError {
-  const own = { text: messageOf(cause), error: nameOf(cause), status: toErrorResponse(cause).status, ...response }
+  const own = { text: messageOf(cause), error: errorNameOf(cause), status: toErrorResponse(cause).status, ...response }
   return new ApiError(own.code, own.error, own.text, own.status, cause)
 }
 
@@ -256,7 +256,7 @@ export function toErrorResponse(thrown: unknown): ErrorResponse {
   const special = detail && detailResponses[detail]
   const { code, status, text } = { ...errorResponses[error.code], ...(typeof special === 'object' && special) }
   const message = detail === undefined ? textOf(text, error) : messageOf(error)
-  return { code, status, message, error: nameOf(error), retryAfter }
+  return { code, status, message, error: errorNameOf(error), retryAfter }
 }
 
 /** Logs an unexpected error, or the one that an ApiError words, unless it is logged already. `details`: the request. */

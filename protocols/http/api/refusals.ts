@@ -8,7 +8,7 @@ import { toErrorResponse, type ErrorName } from './errors.js'
  * for what the error is about. A text that is the reason of the error is that of `facts`, by default the reason of the
  * code or detail.
  */
-export function refusalOf(
+export function coreRefusal(
   code: ErrorCode,
   facts: Pick<GatewayErrorOptions, 'detail' | 'reason'> = {},
   when?: string,
@@ -43,17 +43,17 @@ export const accountChanged: Refusal = {
 export const endpointMissing: Refusal = { code: 404, text: 'no such endpoint', error: 'endpoint_missing' }
 
 const authenticationRefusals: readonly Refusal[] = [
-  refusalOf('unauthenticated', { detail: 'guest_disabled' }, 'there is no token, and the guest account is disabled'),
-  refusalOf(
+  coreRefusal('unauthenticated', { detail: 'guest_disabled' }, 'there is no token, and the guest account is disabled'),
+  coreRefusal(
     'unauthenticated',
     { detail: 'token_revoked' },
     'the token, or the session of the cookie, was ended or never issued',
   ),
-  refusalOf('unauthenticated', { detail: 'token_expired' }),
-  refusalOf('unauthenticated', { detail: 'token_not_active' }),
-  refusalOf('unauthenticated', { detail: 'password_changed' }, 'the token is older than the password'),
-  refusalOf('unauthenticated', { detail: 'account_disabled' }),
-  refusalOf('unauthenticated', { detail: 'account_missing' }, 'the user of the token was deleted or renamed'),
+  coreRefusal('unauthenticated', { detail: 'token_expired' }),
+  coreRefusal('unauthenticated', { detail: 'token_not_active' }),
+  coreRefusal('unauthenticated', { detail: 'password_changed' }, 'the token is older than the password'),
+  coreRefusal('unauthenticated', { detail: 'account_disabled' }),
+  coreRefusal('unauthenticated', { detail: 'account_missing' }, 'the user of the token was deleted or renamed'),
 ]
 
 const invalidFields: Refusal = {
@@ -90,7 +90,7 @@ const bodyRefusals: readonly Refusal[] = [
 ]
 
 const unexpectedRefusals: readonly Refusal[] = [
-  refusalOf('internal', {}, 'an unexpected error occurred; the log of the server has details'),
+  coreRefusal('internal', {}, 'an unexpected error occurred; the log of the server has details'),
 ]
 
 export const lockedPasswords: Refusal = {
@@ -105,20 +105,20 @@ const anyReason = { reason: '…' }
 
 /** Errors of a storage. Their messages are the reasons. */
 export const storageRefusals: readonly Refusal[] = [
-  refusalOf('unavailable', anyReason, 'the storage does not answer, or answers with an error'),
-  refusalOf('unavailable', { detail: 'storage_starting' }),
-  refusalOf('unavailable', { detail: 'storage_failed', ...anyReason }, 'the storage did not start'),
+  coreRefusal('unavailable', anyReason, 'the storage does not answer, or answers with an error'),
+  coreRefusal('unavailable', { detail: 'storage_starting' }),
+  coreRefusal('unavailable', { detail: 'storage_failed', ...anyReason }, 'the storage did not start'),
   {
-    ...refusalOf(
+    ...coreRefusal(
       'denied',
       { detail: 'storage_refused', ...anyReason },
       'the backend refuses the request or its credentials',
     ),
     code: 500,
   },
-  refusalOf('unavailable', { detail: 'wrong_key', ...anyReason }, 'the content cannot be decrypted'),
-  refusalOf('unavailable', { detail: 'source_changed', ...anyReason }, 'the file changed while it was read'),
-  refusalOf('aborted', anyReason, 'the storage or the server was stopped'),
+  coreRefusal('unavailable', { detail: 'wrong_key', ...anyReason }, 'the content cannot be decrypted'),
+  coreRefusal('unavailable', { detail: 'source_changed', ...anyReason }, 'the file changed while it was read'),
+  coreRefusal('aborted', anyReason, 'the storage or the server was stopped'),
 ]
 
 /** Errors of a text that is no path. */
@@ -128,10 +128,10 @@ export const malformedPath: readonly Refusal[] = [
 ]
 
 /** A path that leaves the folder of the user. */
-export const relativePath = refusalOf('invalid', { detail: 'relative_path' })
+export const relativePath = coreRefusal('invalid', { detail: 'relative_path' })
 
 /** The response on which clients prompt for a folder password. */
-export const accessDenied = refusalOf(
+export const accessDenied = coreRefusal(
   'password_required',
   {},
   'the password of the folder is missing or wrong, or a folder rule hides it',
@@ -143,14 +143,14 @@ export const pathRefusals: readonly Refusal[] = [
   { ...relativePath, when: 'a path or a name contains `..`, or a name has more than one segment' },
   accessDenied,
   lockedPasswords,
-  refusalOf('not_found', {}, 'no file or folder has this path'),
-  refusalOf('not_found', { detail: 'no_storage' }, 'no storage is mounted at the path'),
-  refusalOf('not_found', { detail: 'nothing_mounted' }, 'no storage is mounted at all'),
-  refusalOf('not_folder', {}, 'a folder is required and the path is that of a file'),
-  refusalOf('is_folder', {}, 'a file is required and the path is that of a folder'),
-  refusalOf('unsupported', {}, 'the storage does not support the operation'),
+  coreRefusal('not_found', {}, 'no file or folder has this path'),
+  coreRefusal('not_found', { detail: 'no_storage' }, 'no storage is mounted at the path'),
+  coreRefusal('not_found', { detail: 'nothing_mounted' }, 'no storage is mounted at all'),
+  coreRefusal('not_folder', {}, 'a folder is required and the path is that of a file'),
+  coreRefusal('is_folder', {}, 'a file is required and the path is that of a folder'),
+  coreRefusal('unsupported', {}, 'the storage does not support the operation'),
   ...storageRefusals,
-  refusalOf('timeout', anyReason, 'the storage timed out'),
+  coreRefusal('timeout', anyReason, 'the storage timed out'),
 ]
 
 /** Errors of requests that change the tree, in addition to `pathRefusals`. */
@@ -162,18 +162,18 @@ export const changeRefusals: readonly Refusal[] = [
     when: 'a new name contains control characters or is not valid Unicode',
   },
   { code: 400, text: 'the name is too long', error: 'invalid' },
-  refusalOf('denied', {}, 'the user lacks the permission, or a folder rule forbids it'),
+  coreRefusal('denied', {}, 'the user lacks the permission, or a folder rule forbids it'),
   { code: 423, text: 'locked by …', error: 'locked', when: 'the path is covered by a WebDAV lock' },
-  refusalOf('denied', { detail: 'mount_moved' }, 'a mount point would be moved'),
-  refusalOf('denied', { detail: 'mount_renamed' }, 'a mount point would be renamed'),
-  refusalOf('denied', { detail: 'mount_removed' }, 'a mount point would be removed'),
+  coreRefusal('denied', { detail: 'mount_moved' }, 'a mount point would be moved'),
+  coreRefusal('denied', { detail: 'mount_renamed' }, 'a mount point would be renamed'),
+  coreRefusal('denied', { detail: 'mount_removed' }, 'a mount point would be removed'),
   {
     code: 503,
     text: 'somebody else is changing it, try again',
     error: 'busy',
     when: 'the request timed out waiting for another change of the same path',
   },
-  refusalOf('no_space', anyReason, 'the storage is full'),
+  coreRefusal('no_space', anyReason, 'the storage is full'),
 ]
 
 /** Errors of requests that may add a task. */
@@ -186,12 +186,12 @@ export const taskRefusals: readonly Refusal[] = [
   },
 ]
 
-export const nameExists = refusalOf('exists', { detail: 'name_taken' }, 'the name exists already')
+export const nameExists = coreRefusal('exists', { detail: 'name_taken' }, 'the name exists already')
 
 /** A `dst_dir` that is not a folder. */
 export const targetRefusals: readonly Refusal[] = [
-  refusalOf('not_found', { detail: 'target_missing' }, '`dst_dir` does not exist'),
-  refusalOf('not_folder', { detail: 'target_not_folder' }, '`dst_dir` is a file'),
+  coreRefusal('not_found', { detail: 'target_missing' }, '`dst_dir` does not exist'),
+  coreRefusal('not_folder', { detail: 'target_not_folder' }, '`dst_dir` is a file'),
 ]
 
 /** A refusal for each of the names, where the messages are reasons. */

@@ -4,7 +4,7 @@ import { cleanPath } from '../../../src/base/path.js'
 import { progressObject } from '../../../src/search/progress.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { integer, stringList } from '../api/fields.js'
-import { pathRefusals, refusalOf } from '../api/refusals.js'
+import { pathRefusals, coreRefusal } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'
 import { assertSearchEnabled, searchDisabled } from './search.js'
 
@@ -25,8 +25,8 @@ const openFailed: Refusal = {
   error: 'unavailable',
   when: 'the index cannot be opened; the message is the reason',
 }
-const running = refusalOf('invalid', { detail: 'index_running' })
-const notRunning = refusalOf('invalid', { detail: 'index_idle' })
+const running = coreRefusal('invalid', { detail: 'index_running' })
+const notRunning = coreRefusal('invalid', { detail: 'index_idle' })
 
 const common = { tag: 'Search index', access: 'admin' } as const
 

@@ -4,7 +4,7 @@ import { withRowErrors } from '../compat/admin-rows.js'
 import { settingData, settingObjects } from '../compat/setting-object.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { badRequest, refused } from '../api/errors.js'
-import { refusalOf } from '../api/refusals.js'
+import { coreRefusal } from '../api/refusals.js'
 import { integerValue, queryText, requiredText } from '../api/fields.js'
 
 /** The requested groups. `groups` takes precedence over `group`. Undefined if both are missing. */
@@ -131,7 +131,7 @@ export const adminSettingEndpoints = [
         when: 'a value does not match the type or the options of its setting',
       },
       nothingToSave,
-      refusalOf('invalid', { detail: 'setting_refused', reason: '…' }, 'the server cannot apply a value'),
+      coreRefusal('invalid', { detail: 'setting_refused', reason: '…' }, 'the server cannot apply a value'),
     ],
     async answer({ api, fields: { settings: rows } }) {
       if (rows.length === 0) throw refused(nothingToSave)
@@ -146,7 +146,7 @@ export const adminSettingEndpoints = [
     summary: 'Delete a deprecated setting',
     access: 'admin',
     query: z.object({ key: requiredText.meta({ example: 'old_key' }) }),
-    refusals: [refusalOf('invalid', { detail: 'setting_in_use' }), unknownSetting],
+    refusals: [coreRefusal('invalid', { detail: 'setting_in_use' }), unknownSetting],
     async answer({ api, query }) {
       await withRowErrors(unknownSetting, () => api.gateway.settings.delete(query.key))
     },

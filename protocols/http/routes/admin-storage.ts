@@ -9,7 +9,7 @@ import { withResponses, worded } from '../api/errors.js'
 import { escapeMarkup } from '../api/escape.js'
 import { integerValue, paging, rowId } from '../api/fields.js'
 import { pageOf } from '../api/paging.js'
-import { refusalOf, relativePath, storageRefusals, withNames } from '../api/refusals.js'
+import { coreRefusal, relativePath, storageRefusals, withNames } from '../api/refusals.js'
 import { pageData } from '../api/schemas.js'
 import {
   configurationOf,
@@ -44,7 +44,7 @@ const storageId = z.object({ id: z.int() }).meta({ id: 'StorageId' })
 const configurationRefusals: readonly Refusal[] = [
   { ...relativePath, when: '`mount_path` contains `..`' },
   { code: 500, text: 'a storage with this mount_path exists already', error: 'exists' },
-  { ...refusalOf('invalid', { detail: 'driver_unknown' }), code: 500 },
+  { ...coreRefusal('invalid', { detail: 'driver_unknown' }), code: 500 },
   {
     code: 500,
     text: wrongPolicy('…'),
@@ -154,7 +154,7 @@ export const adminStorageEndpoints = [
       ...configurationRefusals,
       unknown,
       anyStartFailed,
-      { ...refusalOf('invalid', { detail: 'driver_changed' }), code: 500 },
+      { ...coreRefusal('invalid', { detail: 'driver_changed' }), code: 500 },
     ],
     async answer({ api, fields }) {
       const { driverTypes, storages } = api.gateway
@@ -184,7 +184,7 @@ export const adminStorageEndpoints = [
     summary: 'Enable and start a storage',
     access: 'admin',
     query: rowId,
-    refusals: [unknown, anyStartFailed, { ...refusalOf('invalid', { detail: 'storage_enabled' }), code: 500 }],
+    refusals: [unknown, anyStartFailed, { ...coreRefusal('invalid', { detail: 'storage_enabled' }), code: 500 }],
     async answer({ api, query }) {
       await withStartErrors(() => api.gateway.storages.enable(query.id))
     },
@@ -197,7 +197,7 @@ export const adminStorageEndpoints = [
     summary: 'Disable and unmount a storage',
     access: 'admin',
     query: rowId,
-    refusals: [unknown, { ...refusalOf('invalid', { detail: 'storage_disabled' }), code: 500 }],
+    refusals: [unknown, { ...coreRefusal('invalid', { detail: 'storage_disabled' }), code: 500 }],
     async answer({ api, query }) {
       await withConfigurationErrors(() => api.gateway.storages.disable(query.id))
     },

@@ -6,7 +6,7 @@ import { withRowErrors, requireRow } from '../compat/admin-rows.js'
 import { tokenOf } from '../api/authenticate.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
-import { accountChanged, refusalOf, relativePath } from '../api/refusals.js'
+import { accountChanged, coreRefusal, relativePath } from '../api/refusals.js'
 import {
   flag,
   flagValue,
@@ -48,9 +48,9 @@ const changedUser = z.object({
 
 const accountRefusals: readonly Refusal[] = [
   { code: 400, text: '…', error: 'invalid', when: 'a field is invalid; the message is the reason' },
-  refusalOf('invalid', { detail: 'built_in_role' }),
-  refusalOf('invalid', { detail: 'role_changed' }),
-  refusalOf('invalid', { detail: 'admin_disabled' }),
+  coreRefusal('invalid', { detail: 'built_in_role' }),
+  coreRefusal('invalid', { detail: 'role_changed' }),
+  coreRefusal('invalid', { detail: 'admin_disabled' }),
   { ...relativePath, when: '`base_path` contains `..`' },
   { code: 500, text: 'a user of this name exists already', error: 'exists' },
   tooManyPasswords,
@@ -123,7 +123,7 @@ export const adminUserEndpoints = [
     access: 'admin',
     recentSignIn: true,
     query: rowId,
-    refusals: [unknownUser, refusalOf('invalid', { detail: 'built_in_deleted' })],
+    refusals: [unknownUser, coreRefusal('invalid', { detail: 'built_in_deleted' })],
     async answer({ api, query }) {
       await withRowErrors(unknownUser, () => api.gateway.accounts.users.delete(query.id))
     },

@@ -5,7 +5,7 @@ import { tokenOf } from '../api/authenticate.js'
 import { endpoint, type Call, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
 import { signalOf, type Exchange, type HttpApi } from '../api/http-api.js'
-import { accountChanged, refusalOf } from '../api/refusals.js'
+import { accountChanged, coreRefusal } from '../api/refusals.js'
 import { flag, oneTimeCode, requiredText, signInBodyLimit, text } from '../api/fields.js'
 import { clearSessionCookie, consoleSecretOf, isSameOrigin, setSessionCookie } from '../api/session-cookie.js'
 
@@ -28,15 +28,15 @@ const confirmationFields = plainFields.omit({ username: true })
 const tokenData = z.object({ token: z.string().describe('The value of the header `Authorization` in later requests.') })
 
 const refusals: readonly Refusal[] = [
-  { ...refusalOf('unauthenticated', { detail: 'wrong_credentials' }), code: 400 },
-  { ...refusalOf('denied', { detail: 'account_disabled' }, 'the password is correct'), code: 400 },
+  { ...coreRefusal('unauthenticated', { detail: 'wrong_credentials' }), code: 400 },
+  { ...coreRefusal('denied', { detail: 'account_disabled' }, 'the password is correct'), code: 400 },
   accountChanged,
   {
-    ...refusalOf('unauthenticated', { detail: 'code_required' }),
+    ...coreRefusal('unauthenticated', { detail: 'code_required' }),
     code: 402,
     when: 'the password is correct, and the code is missing, wrong or used',
   },
-  refusalOf(
+  coreRefusal(
     'throttled',
     { detail: 'sign_in_throttled' },
     'the limit of failed sign-ins or of concurrent sign-ins of the address, or of wrong codes of the account, is reached',

@@ -26,7 +26,7 @@ import {
   type FileObject,
 } from '../compat/object.js'
 import { sliceOf } from '../api/paging.js'
-import { accessDenied, pathRefusals, refusalOf } from '../api/refusals.js'
+import { accessDenied, pathRefusals, coreRefusal } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'
 import { StreamedArray } from '../api/streamed-array.js'
 
@@ -85,7 +85,7 @@ export const browseEndpoints = [
     data: listData,
     refusals: [
       ...pathRefusals,
-      refusalOf('denied', { detail: 'refresh_denied' }, '`refresh` is set, and the user may not write in the folder'),
+      coreRefusal('denied', { detail: 'refresh_denied' }, '`refresh` is set, and the user may not write in the folder'),
     ],
     async answer({ context, api, fields, headers, principal }) {
       const fs = api.gateway.as(principal)
@@ -174,7 +174,7 @@ export const browseEndpoints = [
     data: z.array(z.object({ name: z.string(), modified: timestamp }).meta({ id: 'Folder' })),
     refusals: [
       ...pathRefusals,
-      refusalOf('denied', { detail: 'admins_only' }, '`force_root` is set, and the user is not an admin'),
+      coreRefusal('denied', { detail: 'admins_only' }, '`force_root` is set, and the user is not an admin'),
     ],
     async answer({ context, api, fields, headers, principal }) {
       const fs = fields.force_root ? api.gateway.asAdmin(principal) : api.gateway.as(principal)

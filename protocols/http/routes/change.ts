@@ -23,7 +23,7 @@ import { endpoint, type Call, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
 import { flag, folderPath, requiredText, stringList } from '../api/fields.js'
 import { accessOptions, treeHeaders } from '../api/access-options.js'
-import { changeRefusals, nameExists, pathRefusals, refusalOf, targetRefusals, taskRefusals } from '../api/refusals.js'
+import { changeRefusals, nameExists, pathRefusals, coreRefusal, targetRefusals, taskRefusals } from '../api/refusals.js'
 import { taskData, taskObject } from '../compat/task-object.js'
 
 const transferFields = z.object({
@@ -41,15 +41,15 @@ const refusals: readonly Refusal[] = [...pathRefusals, ...changeRefusals]
 const transferDescription =
   'Between two storages, a task is created for each name, and the response lists the tasks. Within one storage, ' +
   'the operation is complete when the response is sent.'
-const fileInTheWay: Refusal = { ...refusalOf('exists', {}, 'the path is that of a file'), code: 500 }
+const fileInTheWay: Refusal = { ...coreRefusal('exists', {}, 'the path is that of a file'), code: 500 }
 const noNames: Refusal = { code: 400, text: 'Empty file names', error: 'invalid' }
 const transferRefusals: readonly Refusal[] = [
   ...refusals,
   ...taskRefusals,
   noNames,
   nameExists,
-  refusalOf('invalid', { detail: 'in_place' }, 'source and target are the same'),
-  refusalOf('invalid', { detail: 'into_itself' }),
+  coreRefusal('invalid', { detail: 'in_place' }, 'source and target are the same'),
+  coreRefusal('invalid', { detail: 'into_itself' }),
   ...targetRefusals,
 ]
 
@@ -62,7 +62,7 @@ export const changeEndpoints = [
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({ path: requiredText.meta({ example: '/folder/new' }) }),
-    refusals: [...refusals, refusalOf('exists', { detail: 'root_made' }), fileInTheWay],
+    refusals: [...refusals, coreRefusal('exists', { detail: 'root_made' }), fileInTheWay],
     async answer({ context, api, fields, headers, principal }) {
       const path = newPath(fields.path)
       if (path === root) throw new GatewayError('exists', { detail: 'root_made' })

@@ -12,7 +12,7 @@ import { withResponses } from '../api/errors.js'
 import { folderPath, requiredText, text, stringList } from '../api/fields.js'
 import { treeHeaders } from '../api/access-options.js'
 import { noUploads } from './upload.js'
-import { changeRefusals, pathRefusals, refusalOf, taskRefusals } from '../api/refusals.js'
+import { changeRefusals, pathRefusals, coreRefusal, taskRefusals } from '../api/refusals.js'
 import { taskData, taskObject } from '../compat/task-object.js'
 import { accessOptions } from '../api/access-options.js'
 
@@ -54,8 +54,8 @@ export const offlineDownloadEndpoints = [
       ...pathRefusals,
       ...changeRefusals,
       ...taskRefusals,
-      { ...refusalOf('invalid', { detail: 'tool_unknown' }), code: 500 },
-      refusalOf('unavailable', { detail: 'tool_failed', reason: '…' }, 'the program is unreachable'),
+      { ...coreRefusal('invalid', { detail: 'tool_unknown' }), code: 500 },
+      coreRefusal('unavailable', { detail: 'tool_failed', reason: '…' }, 'the program is unreachable'),
       {
         code: 500,
         text: '…',

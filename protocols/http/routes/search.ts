@@ -9,11 +9,11 @@ import { refused, withResponses } from '../api/errors.js'
 import { integer, text } from '../api/fields.js'
 import { fileType, fileTypeNumbers } from '../compat/file-types.js'
 import { treeHeaders } from '../api/access-options.js'
-import { lockedPasswords, malformedPath, refusalOf, relativePath } from '../api/refusals.js'
+import { lockedPasswords, malformedPath, coreRefusal, relativePath } from '../api/refusals.js'
 import { pageData } from '../api/schemas.js'
 import { accessOptions } from '../api/access-options.js'
 
-export const searchDisabled = refusalOf('unavailable', { detail: 'search_off' }, '`search_index` is `none`')
+export const searchDisabled = coreRefusal('unavailable', { detail: 'search_off' }, '`search_index` is `none`')
 
 /** Throws 404 if search is disabled in the settings. */
 export function assertSearchEnabled({ gateway }: HttpApi): void {

@@ -6,7 +6,7 @@ import { Pauses } from '../../../src/base/pauses.js'
 import { hasEnded, taskKinds, type TaskKind } from '../../../src/tasks/task.js'
 import type { ProtocolTasks } from '../../../src/gateway/protocol-gateway.js'
 import { endpoint, type Endpoint, type Refusal } from '../api/endpoint.js'
-import { endpointMissing, refusalOf } from '../api/refusals.js'
+import { endpointMissing, coreRefusal } from '../api/refusals.js'
 import { messageOf } from '../api/errors.js'
 import { signalOf } from '../api/http-api.js'
 import { requiredText } from '../api/fields.js'
@@ -19,13 +19,13 @@ const ids = z.object({ ids: z.array(z.string()) })
 const failureReasons = z.record(z.string(), z.string()).describe('The reason of each failure, by task id.')
 const unknownKind: Refusal = { ...endpointMissing, when: 'the kind of tasks does not exist' }
 const guestRefusal: Refusal = { code: 403, text: 'You are a guest', error: 'denied' }
-const unknownTask = refusalOf(
+const unknownTask = coreRefusal(
   'not_found',
   { detail: 'task_missing' },
   'the task does not exist or belongs to another user',
 )
 
-const uploadGone = refusalOf('unsupported', { detail: 'upload_gone' }, 'an upload task has ended')
+const uploadGone = coreRefusal('unsupported', { detail: 'upload_gone' }, 'an upload task has ended')
 
 type TaskAction = (tasks: ProtocolTasks, principal: Principal, kind: TaskKind, id: string) => Promise<void>
 

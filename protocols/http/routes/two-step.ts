@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { newOtpSecret, otpUri } from '../../../src/accounts/otp.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
-import { accountChanged, refusalOf } from '../api/refusals.js'
+import { accountChanged, coreRefusal } from '../api/refusals.js'
 import { oneTimeCode, requiredText, signInBodyLimit } from '../api/fields.js'
 import { signalOf } from '../api/http-api.js'
 
@@ -58,9 +58,9 @@ export const twoStepEndpoints = [
       ),
     }),
     refusals: [
-      { ...refusalOf('invalid', { detail: 'code_required' }), when: 'a code is missing, wrong or used' },
+      { ...coreRefusal('invalid', { detail: 'code_required' }), when: 'a code is missing, wrong or used' },
       accountChanged,
-      refusalOf('throttled', { detail: 'sign_in_throttled' }, 'the limit of wrong codes of the account is reached'),
+      coreRefusal('throttled', { detail: 'sign_in_throttled' }, 'the limit of wrong codes of the account is reached'),
     ],
     answer({ context, api, fields: { code, secret, current_code: currentCode }, principal }) {
       const { address } = api.clientOf(context.req)
@@ -101,7 +101,7 @@ export const twoStepEndpoints = [
     refusals: [
       wrongPassword,
       { code: 400, text: 'two-step verification is off: set it up first', error: 'invalid' },
-      refusalOf(
+      coreRefusal(
         'throttled',
         { detail: 'sign_in_throttled' },
         'the limit of failed sign-ins or of concurrent sign-ins of the address is reached',

@@ -8,7 +8,7 @@ import { signalOf } from '../api/http-api.js'
 import { endpoint, type Call, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
 import { filePart, noFilePart } from '../files/form-upload.js'
-import { changeRefusals, malformedForm, pathRefusals, refusalOf, taskRefusals } from '../api/refusals.js'
+import { changeRefusals, malformedForm, pathRefusals, coreRefusal, taskRefusals } from '../api/refusals.js'
 import { taskData, taskObject } from '../compat/task-object.js'
 import { notDigest, notInteger, uploadHeaders, type UploadHeaders } from '../files/upload-headers.js'
 import { verifiedSource } from '../../../src/contract/sources.js'
@@ -51,8 +51,8 @@ export const announcedFileRefusals: readonly Refusal[] = [
     when: 'the header is missing or malformed, or its path is not that of a file',
   },
   { code: 400, text: notDigest('x-file-…', '…'), error: 'invalid' },
-  refusalOf('exists', {}, '`Overwrite` is `false`'),
-  refusalOf('denied', { detail: 'system_file' }, 'the settings exclude files of this name'),
+  coreRefusal('exists', {}, '`Overwrite` is `false`'),
+  coreRefusal('denied', { detail: 'system_file' }, 'the settings exclude files of this name'),
 ]
 /** The content is not what was announced: the file is not stored. */
 export const wrongDigest: Refusal = {

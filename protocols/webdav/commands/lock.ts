@@ -3,7 +3,7 @@ import { GatewayError, isGatewayError } from '../../../src/base/errors.js'
 import { isWithin } from '../../../src/base/path.js'
 import { LockedError, type Lock } from '../../../src/locks/webdav-locks.js'
 import { parseLockInfo } from '../bodies.js'
-import { errorResponses, HttpError, partStatuses } from '../errors.js'
+import { errorResponses, WebdavError, partStatuses } from '../errors.js'
 import { lockDiscovery } from '../locks.js'
 import { Multistatus, statusLine } from '../multistatus.js'
 import {
@@ -34,7 +34,7 @@ export const lock: Command = async (webdavRequest) => {
     }
     sendXml(response, created ? 201 : 200, discovery(webdavRequest, granted), { 'lock-token': `<${granted.token}>` })
   } catch (error) {
-    if (slash && isGatewayError(error, 'not_found')) throw new HttpError('locked_folder_missing')
+    if (slash && isGatewayError(error, 'not_found')) throw new WebdavError('locked_folder_missing')
     if (!(error instanceof LockedError)) throw error
     sendConflict(webdavRequest, error.lock)
   }
@@ -81,7 +81,7 @@ export const unlock: Command = async ({ response, fs, path, access, headers }) =
   } catch (error) {
     // A hidden resource has no locks, as one that does not exist.
     if (!isGatewayError(error, 'precondition_failed', 'invalid', 'hidden')) throw error
-    throw new HttpError('lock_token_mismatch', { subject: error.message })
+    throw new WebdavError('lock_token_mismatch', { subject: error.message })
   }
   sendStatus(response, 204)
 }

@@ -5,7 +5,7 @@ import { Pauses } from '../../../src/base/pauses.js'
 import { childOf, type Path } from '../../../src/base/path.js'
 import type { Property, PropertyName } from '../../../src/tree/virtual-fs.js'
 import { parsePropfind, type PropertyQuery } from '../bodies.js'
-import { HttpError, partStatuses } from '../errors.js'
+import { WebdavError, partStatuses } from '../errors.js'
 import {
   isOverridable,
   isQuota,
@@ -102,7 +102,7 @@ class PropfindResponse {
     await this.#visit(top, async () => async (page) => {
       count += page.length
       if (count > infiniteDepthLimit) {
-        throw new HttpError('infinite_depth', { subject: String(infiniteDepthLimit) })
+        throw new WebdavError('infinite_depth', { subject: String(infiniteDepthLimit) })
       }
     })
     await this.#visit(top, async (folder) => {

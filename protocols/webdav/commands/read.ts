@@ -4,7 +4,7 @@ import { isGatewayError } from '../../../src/base/errors.js'
 import { urlClientOf } from '../../lib/client.js'
 import { davClasses } from '../../lib/dav-classes.js'
 import { sendFile, type RedirectRoute } from '../../lib/send.js'
-import { HttpError } from '../errors.js'
+import { WebdavError } from '../errors.js'
 import { webdav } from '../index.js'
 import { allowedMethods, sendStatus, checkIf, type Command, type WebdavRequest } from '../webdav-request.js'
 
@@ -47,7 +47,7 @@ async function isExistingFolder({ fs, path, access }: WebdavRequest): Promise<bo
 
 /** Responds to HEAD of a folder. Throws a 405 for GET, since a folder has no content. */
 function sendFolder({ request, response }: WebdavRequest): void {
-  if (request.method !== 'HEAD') throw new HttpError('folder_content', { headers: { allow: folderMethods } })
+  if (request.method !== 'HEAD') throw new WebdavError('folder_content', { headers: { allow: folderMethods } })
   sendStatus(response, 200, { 'content-type': 'httpd/unix-directory' })
 }
 

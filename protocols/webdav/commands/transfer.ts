@@ -2,7 +2,7 @@
 import { GatewayError, isGatewayError } from '../../../src/base/errors.js'
 import { isWithin } from '../../../src/base/path.js'
 import type { TransferResult } from '../../../src/tree/operation-options.js'
-import { HttpError } from '../errors.js'
+import { WebdavError } from '../errors.js'
 import { sendFailures, memberFailures } from '../multistatus.js'
 import { sendStatus, expectDepth, type Command, type WebdavRequest } from '../webdav-request.js'
 
@@ -18,7 +18,7 @@ export const move: Command = async (webdavRequest) => {
   expectDepth(webdavRequest, ['infinity', 1, 0], 'infinity')
   const depth = webdavRequest.headers.depth
   if (depth === 0 && (await webdavRequest.fs.stat(webdavRequest.path, webdavRequest.access)).kind === 'folder') {
-    throw new HttpError('shallow_move')
+    throw new WebdavError('shallow_move')
   }
   await transfer(webdavRequest, (to, options) => webdavRequest.fs.move(webdavRequest.path, to, options))
 }
@@ -34,7 +34,7 @@ async function transfer(webdavRequest: WebdavRequest, operation: Operation): Pro
   if (to === undefined) throw new GatewayError('invalid', { reason: 'the Destination header is missing' })
   // A copy into itself would not terminate. Replacing a folder that contains the source would remove the source.
   if (isWithin(path, to) || isWithin(to, path)) {
-    throw new HttpError('overlapping_paths')
+    throw new WebdavError('overlapping_paths')
   }
   let result: TransferResult
   try {
@@ -45,7 +45,7 @@ async function transfer(webdavRequest: WebdavRequest, operation: Operation): Pro
       await sendFailures(webdavRequest, failures)
       return
     }
-    if (isGatewayError(error, 'exists')) throw new HttpError('destination_exists', { subject: error.message })
+    if (isGatewayError(error, 'exists')) throw new WebdavError('destination_exists', { subject: error.message })
     throw error
   }
   sendStatus(response, result.created ? 201 : 204)

@@ -4,7 +4,7 @@ import type { Entry, HashName } from '../../../src/contract/entry.js'
 import { etagOf } from '../../../src/tree/preconditions.js'
 import { GatewayError } from '../../../src/base/errors.js'
 import { receiveBody, type BodyMetadata } from '../../lib/request-body.js'
-import { HttpError } from '../errors.js'
+import { WebdavError } from '../errors.js'
 import { sendFailures, memberFailures } from '../multistatus.js'
 import { allowedMethods, sendStatus, expectDepth, hasBody, type Command } from '../webdav-request.js'
 import { verifiedSource } from '../../../src/contract/sources.js'
@@ -12,7 +12,7 @@ import { verifiedSource } from '../../../src/contract/sources.js'
 /** Responds once the content is stored. */
 export const put: Command = async (webdavRequest) => {
   const { request, response, fs, path, change, slash } = webdavRequest
-  if (slash) throw new HttpError('put_folder', { headers: { allow: allowedMethods } })
+  if (slash) throw new WebdavError('put_folder', { headers: { allow: allowedMethods } })
   const metadata = parseUploadHeaders(request.headers)
   const { modified } = metadata
   const source = verifiedSource(await receiveBody(request, metadata))
@@ -35,7 +35,7 @@ function isStored(modified: Date, entry: Entry): boolean {
 const coarsestStep = 2000
 
 export const mkcol: Command = async ({ request, response, fs, path, change }) => {
-  if (hasBody(request)) throw new HttpError('mkcol_body')
+  if (hasBody(request)) throw new WebdavError('mkcol_body')
   await fs.mkdir(path, change)
   sendStatus(response, 201)
 }
@@ -63,8 +63,8 @@ const hexDigits: Readonly<Record<HashName, number>> = { md5: 32, sha1: 40, sha25
  * whole file.
  */
 export function parseUploadHeaders(headers: IncomingHttpHeaders): BodyMetadata {
-  if (headers['content-range'] !== undefined) throw new HttpError('partial_put')
-  if (headers['oc-chunked'] !== undefined) throw new HttpError('chunked_upload')
+  if (headers['content-range'] !== undefined) throw new WebdavError('partial_put')
+  if (headers['oc-chunked'] !== undefined) throw new WebdavError('chunked_upload')
   return { size: sizeOf(headers), modified: modifiedOf(headers), hashes: hashesOf(headers) }
 }
 

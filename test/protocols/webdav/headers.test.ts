@@ -60,8 +60,8 @@ void t.test('a Lock-Token without brackets, and a Timeout that cannot be read, a
 })
 
 void t.test('a Destination on another server is a bad gateway', async (t) => {
-  t.throws(() => parse({ destination: 'http://else.org/dav/a' }), { name: 'HttpError', status: 502 })
-  t.throws(() => parse({ destination: '/api/a' }), { name: 'HttpError', status: 502 })
+  t.throws(() => parse({ destination: 'http://else.org/dav/a' }), { name: 'WebdavError', status: 502 })
+  t.throws(() => parse({ destination: '/api/a' }), { name: 'WebdavError', status: 502 })
 })
 
 void t.test('If-None-Match compares weakly, If-Match does not', async (t) => {

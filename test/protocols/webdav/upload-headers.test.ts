@@ -22,8 +22,8 @@ void t.test('malformed headers and Content-Range are rejected', async (t) => {
     t.throws(() => parseUploadHeaders({ 'oc-checksum': checksum }), { code: 'invalid' }, checksum)
   }
   t.throws(() => parseUploadHeaders({ 'x-oc-mtime': 'now' }), { code: 'invalid' })
-  t.throws(() => parseUploadHeaders({ 'content-range': 'bytes 0-1/3' }), { name: 'HttpError', status: 400 })
-  t.throws(() => parseUploadHeaders({ 'oc-chunked': '1' }), { name: 'HttpError', status: 501 })
+  t.throws(() => parseUploadHeaders({ 'content-range': 'bytes 0-1/3' }), { name: 'WebdavError', status: 400 })
+  t.throws(() => parseUploadHeaders({ 'oc-chunked': '1' }), { name: 'WebdavError', status: 501 })
 })
 
 for (const driver of ['Local', 'Memory']) {

@@ -32,7 +32,7 @@ void t.test('malformed XML is invalid', async (t) => {
 void t.test('a document type is rejected before it is parsed', async (t) => {
   t.throws(() => parseXml('<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'), {
     message: 'a document type is not accepted',
-    name: 'HttpError',
+    name: 'WebdavError',
   })
 })
 
