@@ -28,6 +28,7 @@ import type { Tasks } from '../tasks/tasks.js'
 import { transferRequest, type TransferTaskOptions } from '../tasks/transfer-tasks.js'
 import { uploadRequest, type UploadOptions } from '../tasks/upload-tasks.js'
 import type { Rules } from '../tree/folder-rules.js'
+import type { Grants } from '../tree/grants.js'
 import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
 import { uploadsCloseTimeout, type UploadSessions } from '../uploads/upload-sessions.js'
 import { Closing } from './closing.js'
@@ -74,6 +75,7 @@ export class Gateway {
   /** The protocols by which clients reach this gateway. */
   readonly protocols: readonly ProtocolFacts[]
   readonly rules: Rules
+  readonly grants: Grants
   readonly locks: Locks
   readonly secrets: Store['secrets']
   readonly search: Search
@@ -104,6 +106,7 @@ export class Gateway {
     this.driverTypes = options.drivers
     this.protocols = options.protocols
     this.rules = parts.rules
+    this.grants = parts.grants
     this.locks = parts.locks
     this.secrets = parts.store.secrets
     this.search = parts.search

@@ -40,6 +40,12 @@ export interface Place extends ResolvedPath {
   readonly principal: Principal
 }
 
+/** An entry as the principal sees it. */
+export interface SeenEntry extends Entry {
+  /** The grants do not let the principal read its content, or that of its target. */
+  readonly unreadable?: true
+}
+
 export class Access implements Authority {
   readonly tree: MountedTree
 
@@ -206,11 +212,13 @@ export class Access implements Authority {
   }
 
   /** The members of a folder, without what is made of content that the grants do not let the principal read. */
-  factsOfMembers(folder: Path, entries: readonly Entry[]): readonly Entry[] {
+  factsOfMembers(folder: Path, entries: readonly Entry[]): readonly SeenEntry[] {
     const granted = this.#granted(folder)
     if (granted === undefined) return entries
     return entries.map((entry) => {
-      return policy.tellsContent(granted.child(entry.name), entry) ? entry : withoutContent(entry)
+      const member = granted.child(entry.name)
+      const facts = policy.tellsContent(member, entry) ? entry : withoutContent(entry)
+      return policy.contentRefusal(member) ? { ...facts, unreadable: true } : facts
     })
   }
 
@@ -410,12 +418,13 @@ export class Access implements Authority {
 
   /** All on which a decision at a path depends, besides the principal. */
   #ruled(path: Path): RuledPath {
-    const { rules } = this.dependencies
+    const { rules, grants } = this.dependencies
     return {
       path,
       own: rules.nearest(path),
       folder: rules.nearest(parentOf(path)),
       granted: this.#granted(path),
+      deniedToSome: this.principal.onlyPath !== undefined && grants.deniesReading(path),
     }
   }
 
@@ -438,9 +447,15 @@ export class Access implements Authority {
     return policy.readsAll(this.principal, root, this.isRestricted)
   }
 
-  /** Whether the tree has folder rules, or grants apply to the principal. */
+  /** Whether the tree has folder rules, or grants apply to the principal, or to the targets of a signed URL. */
   get isRestricted(): boolean {
-    return !this.dependencies.rules.isEmpty || this.#granted(root) !== undefined
+    const { rules, grants } = this.dependencies
+    return !rules.isEmpty || this.asksGrants || (this.principal.onlyPath !== undefined && !grants.isEmpty)
+  }
+
+  /** Whether grants apply to the principal. */
+  get asksGrants(): boolean {
+    return this.#granted(root) !== undefined
   }
 
   movesAnySymlink(mountPoint: Path): boolean {

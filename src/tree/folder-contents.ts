@@ -7,7 +7,7 @@ import { Pauses } from '../base/pauses.js'
 import { foldName } from '../database/search/folding.js'
 import type { FolderListing } from '../storage/listings.js'
 import type { Order } from '../storage/sorting.js'
-import { needsSignature, type Access, type Place } from './access.js'
+import { needsSignature, type Access, type Place, type SeenEntry } from './access.js'
 import type { AccessOptions } from './operation-options.js'
 import { covers } from './folder-rules.js'
 import type { FolderRights } from './policy.js'
@@ -60,7 +60,7 @@ export interface FolderListOptions extends AccessOptions, EntryFilter {
 /** A folder as the principal sees it. */
 export interface Listing {
   /** The requested part: sorted, with mount points, without hidden entries. */
-  readonly entries: readonly Entry[]
+  readonly entries: readonly SeenEntry[]
   /** Number of entries in all parts. */
   readonly total: number
   readonly folder: FolderView
@@ -219,7 +219,7 @@ function factsSeen(
   folder: Place,
   entries: readonly Entry[],
   options: AccessOptions,
-): Promise<readonly Entry[]> {
+): Promise<readonly SeenEntry[]> {
   const facts = access.factsOfMembers(folder.at, entries)
   return symlinksSeen(
     access,
@@ -233,11 +233,11 @@ function factsSeen(
 async function symlinksSeen(
   access: Access,
   folder: Place,
-  entries: readonly Entry[],
+  entries: readonly SeenEntry[],
   options: AccessOptions,
-): Promise<readonly Entry[]> {
+): Promise<readonly SeenEntry[]> {
   if (!entries.some((entry) => entry.isSymlink === true)) return entries
-  const seen: Entry[] = []
+  const seen: SeenEntry[] = []
   for (const entry of entries) {
     const place = { ...folder, at: childOf(folder.at, entry.name) }
     const visible = entry.isSymlink === true ? await symlinkSeen(access, place, entry, options) : entry
@@ -250,15 +250,27 @@ async function symlinksSeen(
 async function symlinkSeen(
   access: Access,
   place: Place,
-  entry: Entry,
+  entry: SeenEntry,
   options: AccessOptions,
-): Promise<Entry | undefined> {
+): Promise<SeenEntry | undefined> {
+  if (await mayFollow(access, 'read', place, options)) return entry
+  // Nothing else than grants lets a principal see what it may not read.
+  if (access.asksGrants && (await mayFollow(access, 'see', place, options))) return { ...entry, unreadable: true }
+  return undefinedIfMissing(access.tree.entry(place.at, { signal: options.signal, ofSymlink: true }))
+}
+
+async function mayFollow(
+  access: Access,
+  action: 'see' | 'read',
+  place: Place,
+  options: AccessOptions,
+): Promise<boolean> {
   try {
-    await followSymlinks(access, 'see', place, options)
-    return entry
+    await followSymlinks(access, action, place, options)
+    return true
   } catch (error) {
     if (!isGatewayError(error, 'denied', 'hidden', 'not_found', 'password_required', 'throttled')) throw error
-    return await undefinedIfMissing(access.tree.entry(place.at, { signal: options.signal, ofSymlink: true }))
+    return false
   }
 }
 

@@ -51,6 +51,8 @@ export interface Ruling {
   readonly folder: Rule | undefined
   /** What the grants of the principal say; undefined if none applies to it anywhere. */
   readonly granted?: GrantedPath | undefined
+  /** A grant denies anybody to see or read it. Asked for signed URLs only. */
+  readonly deniedToSome?: boolean
 }
 
 /** A path with the rules and grants that apply to it. */
@@ -369,10 +371,11 @@ export function judgeTarget(
 }
 
 /**
- * Whether the signature of a symlink's path permits reading its target. A target that a different rule restricts
- * needs a signature for its own path.
+ * Whether the signature of a symlink's path permits reading its target. A target that a different rule restricts, or
+ * that a grant denies where it does not deny the symlink, needs a signature for its own path.
  */
 function isOpenTarget(principal: Principal, symlink: RuledPath, target: RuledPath): boolean {
+  if (target.deniedToSome === true && symlink.deniedToSome !== true) return false
   const hasSameRule = target.own === symlink.own && isRestricted(symlink.path, symlink.own)
   return (hasSameRule || !isRestricted(target.path, target.own)) && !isHidden(principal, target.path, target.folder)
 }

@@ -25,7 +25,7 @@ import type { FreshStatOptions } from '../storage/storage.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../database/rows.js'
 import { sameness } from '../transfer/same-file.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../download-urls/download-routing.js'
-import { Access, type Place } from './access.js'
+import { Access, type Place, type SeenEntry } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { Action } from './policy.js'
 import * as changes from './entry-changes.js'
@@ -60,6 +60,7 @@ export type {
   DownloadRouteOptions,
   FileToSend,
   FolderView,
+  SeenEntry,
   SendingOptions,
   TransferOptions,
   TreeDependencies,
@@ -89,11 +90,26 @@ export class VirtualFs {
   }
 
   /** The entry, and what the folder rules define for it. */
-  view(path: Path, options: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly folder: FolderView }> {
-    return this.#authorized('stat', 'entry', path, options, async (place) => ({
-      entry: await this.#entry(place, options),
-      folder: folders.folderView(this.#access, place.at),
-    }))
+  view(path: Path, options: AccessOptions = {}): Promise<{ readonly entry: SeenEntry; readonly folder: FolderView }> {
+    return this.#authorized('stat', 'entry', path, options, async (place) => {
+      const entry = await this.#entry(place, options)
+      return {
+        entry: entry.kind !== 'file' || (await this.#mayRead(path, options)) ? entry : { ...entry, unreadable: true },
+        folder: folders.folderView(this.#access, place.at),
+      }
+    })
+  }
+
+  /** Whether the grants let the principal read the content of the file, which it may see. */
+  async #mayRead(path: Path, options: AccessOptions): Promise<boolean> {
+    if (!this.#access.asksGrants) return true
+    try {
+      await this.#access.resolveAndAuthorizeEntry(path, options, 'read')
+      return true
+    } catch (error) {
+      if (isGatewayError(error, 'denied')) return false
+      throw error
+    }
   }
 
   list(path: Path, options: FolderListOptions = {}): Promise<Listing> {

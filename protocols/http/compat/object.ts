@@ -1,9 +1,8 @@
 /** API representation of files and folders. */
 import { z } from 'zod'
-import type { Entry } from '../../../src/contract/entry.js'
 import { childOf, encodePath, type Path } from '../../../src/base/path.js'
 import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
-import type { FolderView } from '../../../src/tree/virtual-fs.js'
+import type { FolderView, SeenEntry } from '../../../src/tree/virtual-fs.js'
 import type { Usage } from '../../../src/contract/capabilities.js'
 import type { HttpApi } from '../api/http-api.js'
 import { fileType, fileTypeNumbers, thumbnailKind } from './file-types.js'
@@ -25,7 +24,11 @@ export const fileData = z
     is_dir: z.boolean(),
     modified: timestamp,
     created: timestamp.describe('The same as `modified` if the storage does not provide it.'),
-    sign: z.string().describe('The signature of a signed URL of the file; empty if none is needed.'),
+    sign: z
+      .string()
+      .describe(
+        'The signature of a signed URL of the file; empty if none is needed, or the user may not read the file.',
+      ),
     thumb: z.string().describe('The URL of the thumbnail, or empty.'),
     type: fileType,
     hashinfo: z.string().describe('`hash_info` as JSON text.'),
@@ -76,10 +79,10 @@ export function folderForm({ gateway }: HttpApi, at: Path, view: FolderView, bas
 export function fileObjectConverter(
   { gateway, fileTypes }: HttpApi,
   { at, baseUrl, signed, thumbnails }: FolderForm,
-): (entry: Entry) => FileObject {
+): (entry: SeenEntry) => FileObject {
   const typeOf = fileTypes.classifier()
   /** The backend's URL of the thumbnail, else a signed URL of this server. Empty if there is none. */
-  const thumbnailUrlOf = ({ name, thumbnailUrl }: Entry, type: number): string => {
+  const thumbnailUrlOf = ({ name, thumbnailUrl }: SeenEntry, type: number): string => {
     if (thumbnailUrl !== undefined) return absoluteUrl(baseUrl, thumbnailUrl)
     const kind = thumbnailKind(type)
     if (kind === undefined || !thumbnails.includes(kind)) return ''
@@ -88,8 +91,9 @@ export function fileObjectConverter(
   }
   return (entry) => {
     const isFolder = entry.kind === 'folder'
-    // A symlink that the principal cannot follow: its signature could read what is outside the principal's base.
-    const hasUrls = entry.kind === 'file'
+    // Whoever has a signature can read the file. A symlink is one that the principal cannot follow: its signature could
+    // read what is outside the principal's base.
+    const hasUrls = entry.kind === 'file' && entry.unreadable !== true
     const type = isFolder ? fileTypeNumbers.folder : typeOf(entry.name)
     const modified = wireTime(entry.modified)
     const { created, hashes } = entry

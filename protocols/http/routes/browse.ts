@@ -7,7 +7,7 @@ import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Pat
 import type { FolderListOptions } from '../../../src/tree/folder-contents.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import { etagOf } from '../../../src/tree/preconditions.js'
-import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
+import type { FolderView, SeenEntry, VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { urlClientOf } from '../../lib/client.js'
 import { signalOf, type HttpApi } from '../api/http-api.js'
 import { endpoint } from '../api/endpoint.js'
@@ -47,7 +47,7 @@ const listData = z.object({
   write_content_bypass: z.boolean().describe('Whether a folder rule allows everyone to write.'),
 })
 const detailData = fileData.extend({
-  raw_url: z.string().describe('The download URL; empty for a folder.'),
+  raw_url: z.string().describe('The download URL; empty for a folder, and for a file that the user may not read.'),
   etag: z.string().describe('The entity tag, for `If-Match` of `put`; empty for a folder.'),
   ...folderFields,
   related: z
@@ -150,7 +150,10 @@ export const browseEndpoints = [
       // Adding properties to a spread object is many times slower.
       return Object.assign(object, usage && { mount_details: mountDetails(usage) }, {
         etag: object.is_dir ? '' : etagOf(entry),
-        raw_url: object.is_dir ? '' : await rawUrl(api, baseUrl, fs, entryPath, folder, object.sign, urlOptions),
+        raw_url:
+          object.is_dir || entry.unreadable === true
+            ? ''
+            : await rawUrl(api, baseUrl, fs, entryPath, folder, object.sign, urlOptions),
         readme: folder.readme,
         header: folder.header,
         provider: folder.provider,
@@ -210,9 +213,9 @@ async function withMountDetails(
   api: HttpApi,
   fs: VirtualFs,
   folder: Path,
-  entries: readonly Entry[],
-  objectOf: (entry: Entry) => FileObject,
-): Promise<(entry: Entry) => FileObject> {
+  entries: readonly SeenEntry[],
+  objectOf: (entry: SeenEntry) => FileObject,
+): Promise<(entry: SeenEntry) => FileObject> {
   const folders = entries.filter(({ kind }) => kind === 'folder')
   const paths = folders.map(({ name }) => childOf(folder, name))
   const usages = await mountUsages(api, fs, paths)

@@ -8,7 +8,7 @@ import { endpoint } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
 import { integer, requiredText, text } from '../api/fields.js'
 import { absoluteUrl, wireTime } from '../compat/object.js'
-import { accessDenied, pathRefusals } from '../api/refusals.js'
+import { accessDenied, pathRefusals, refusalOf } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'
 
 /** The longest validity of a shared URL that has an end, in seconds: a hundred years. */
@@ -75,15 +75,19 @@ export const linkEndpoints = [
       url: z.string(),
       expires: timestamp.nullable().describe('null if the URL does not expire.'),
     }),
-    refusals: pathRefusals,
+    refusals: [
+      ...pathRefusals,
+      refusalOf('denied', {}, 'a grant lets the user see the file and does not let the user read it'),
+    ],
     async answer({ context, api, fields, headers, principal }) {
       const path = cleanPath(fields.path)
       const options = accessOptions(context, fields.password || headers.password)
-      const { kind } = await withResponses({ denied: accessDenied }, () =>
-        api.gateway.as(principal).stat(path, options),
+      const { entry } = await withResponses({ denied: accessDenied }, () =>
+        api.gateway.as(principal).view(path, options),
       )
-      if (kind === 'folder') throw new GatewayError('is_folder')
-      if (kind === 'symlink') throw new GatewayError('not_found')
+      if (entry.kind === 'folder') throw new GatewayError('is_folder')
+      if (entry.kind === 'symlink') throw new GatewayError('not_found')
+      if (entry.unreadable === true) throw new GatewayError('denied')
       const at = under(principal.base, path)
       const { signature, expires } = api.gateway.signedUrls.signFor(at, fields.expires_in)
       const { baseUrl } = api.clientOf(context.req)

@@ -15,11 +15,11 @@ import type { Path } from '../../../src/base/path.js'
 import { configSchema, type ConfigInput } from '../../../src/installation/config.js'
 import { Gateway } from '../../../src/gateway/gateway.js'
 import { createLog } from '../../../src/process/log.js'
-import type { FolderRule } from '../../../src/database/rows.js'
+import type { FolderRule, Grant } from '../../../src/database/rows.js'
 import type { TaskKind } from '../../../src/tasks/task.js'
 import '../../fast-hashes.js'
 import { runFirst } from '../../first-run.js'
-import { ruleRow } from '../../database/store-rows.js'
+import { grantRow, ruleRow } from '../../database/store-rows.js'
 import { assertDeclared } from './declared.js'
 import { listen } from './listen.js'
 import { protocols } from '../../../protocols/index.js'
@@ -129,6 +129,12 @@ export class Served {
 
   async rule(path: string, rule: Partial<FolderRule>): Promise<void> {
     await this.gateway.rules.create(ruleRow({ path: path as Path, ...rule }))
+  }
+
+  async grant(username: string, path: string, fields: Pick<Partial<Grant>, 'allow' | 'deny'>): Promise<void> {
+    const userId = this.gateway.accounts.users.byName(username)?.id
+    await this.gateway.store.grants.insert(grantRow({ userId, path: path as Path, ...fields }))
+    await this.gateway.grants.reload()
   }
 }
 
