@@ -257,6 +257,7 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
     'protocols/http/api/register.ts',
     'src/accounts/accounts.ts',
     'src/accounts/bootstrap.ts',
+    'src/accounts/groups.ts',
     'src/accounts/principal.ts',
     'src/accounts/users.ts',
     'src/database/installation.ts',

@@ -4,6 +4,7 @@ import { downloadDescriptions } from './files/download.js'
 import { accessEndpoints } from './routes/access.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'
+import { adminGroupEndpoints } from './routes/admin-group.js'
 import { adminImportEndpoints } from './routes/admin-import.js'
 import { adminIndexEndpoints } from './routes/admin-index.js'
 import { adminLockEndpoints } from './routes/admin-lock.js'
@@ -54,6 +55,7 @@ export const endpoints: readonly Endpoint[] = [
   ...taskEndpoints,
   ...adminUserEndpoints,
   ...adminCredentialEndpoints,
+  ...adminGroupEndpoints,
   ...adminMetaEndpoints,
   ...adminLockEndpoints,
   ...adminDriverEndpoints,

@@ -112,7 +112,7 @@ export class Accounts {
       onChanged: (before, after) => this.#userChanged(before, after),
       now,
     })
-    this.groups = new Groups(store)
+    this.groups = new Groups({ store, queue: this.#queue, user: (id) => this.users.get(id) })
     this.keys = new SshKeys(store, this.#queue, (key) => this.#keyRemoved(key), now)
     this.appPasswords = new AppPasswords(store, this.#queue, (row) => this.#appPasswordRemoved(row), now)
     this.consoleSessions = new ConsoleSessions({
@@ -537,6 +537,7 @@ export class Accounts {
     if (after === undefined) {
       this.keys.evictUser(id)
       this.appPasswords.evictUser(id)
+      this.groups.evictUser(id)
       this.#sessions.end(id, { detail: 'account_missing' })
     } else if (after.disabled) {
       this.#sessions.end(id, { detail: 'account_disabled' })

@@ -1,42 +1,213 @@
 /** Groups of users and their members, mirrored in memory. */
+import type PQueue from 'p-queue'
+import { GatewayError, isGatewayError } from '../base/errors.js'
+import { isDecoded } from '../base/utf8.js'
+import type { GroupRow, UserRow } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
+import { checkPermission, noMembership, type Membership } from './principal.js'
 
-/** What a user has by its groups. */
-export interface Membership {
-  /** The ids of the groups. */
-  readonly groups: readonly number[]
-  /** Sum of the `permissionBits` of all of them. */
-  readonly permissions: number
-  /** Whether one of the groups makes its members admins. */
-  readonly isAdmin: boolean
+export interface Group extends GroupRow {
+  /** Ids of users, in ascending order. */
+  readonly members: readonly number[]
 }
 
-export const noMembership: Membership = { groups: [], permissions: 0, isAdmin: false }
+/** Undefined fields are unchanged. */
+type GroupChanges = { readonly [Field in keyof Omit<Group, 'id'>]?: Group[Field] | undefined }
+
+/** Every process has all groups in memory, and a request may ask for all of those of its user. */
+export const maxGroups = 1000
+/** A group is sent as a whole when it is changed, and the body of a request holds 50,000 values at most. */
+export const maxMembers = 10_000
+
+interface GroupsOptions {
+  readonly store: Pick<Store, 'groups'>
+  /** Serializes reads and changes of the groups. */
+  readonly queue: PQueue
+  readonly user: (id: number) => UserRow | undefined
+}
 
 export class Groups {
+  #byId: ReadonlyMap<number, Group> = new Map()
   #byUser: ReadonlyMap<number, Membership> = new Map()
 
-  constructor(private readonly store: Pick<Store, 'groups'>) {}
+  constructor(private readonly options: GroupsOptions) {}
 
-  /** The same object until the groups are read again. */
+  /** The same object until the groups change. */
   of(userId: number): Membership {
     return this.#byUser.get(userId) ?? noMembership
   }
 
-  /** Reads the stored groups. Calls must not overlap. */
-  async reload(): Promise<void> {
-    const groups = new Map((await this.store.groups.all()).map((group) => [group.id, group]))
-    const byUser = new Map<number, Membership>()
-    for (const { groupId, userId } of await this.store.groups.members()) {
-      const group = groups.get(groupId)
-      if (group === undefined) continue
-      const others = byUser.get(userId) ?? noMembership
-      byUser.set(userId, {
-        groups: [...others.groups, groupId],
-        permissions: others.permissions | group.permission,
-        isAdmin: others.isAdmin || group.admin,
-      })
+  /** All groups, ordered by id. */
+  list(): readonly Group[] {
+    return [...this.#byId.values()]
+  }
+
+  get(id: number): Group | undefined {
+    return this.#byId.get(id)
+  }
+
+  byName(name: string): Group | undefined {
+    return this.list().find((group) => group.name === name)
+  }
+
+  /**
+   * Rejects with `exists` for a taken name, and with `invalid` for a name or permission that cannot be used, for an
+   * unknown member, for the guest in a group of admins, and for too many groups or members.
+   */
+  create(group: Omit<Group, 'id'>): Promise<Group> {
+    return this.#change(async ({ groups }) => {
+      const { members, ...row } = group
+      checkRow(row)
+      this.assertMembers(members, row.admin)
+      if (this.#byId.size >= maxGroups) throw tooMany(`there can be at most ${maxGroups} groups`)
+      const { id } = await groups.insert(row)
+      await groups.setMembers(id, members)
+      return id
+    })
+  }
+
+  /** Rejects as `create`, and with `not_found`. No session ends: what members may do is asked at each use. */
+  update(id: number, changes: GroupChanges): Promise<Group> {
+    return this.#change(async ({ groups }) => {
+      const { name, description, permission, admin, members } = changes
+      const row = {
+        ...(name !== undefined && { name }),
+        ...(description !== undefined && { description }),
+        ...(permission !== undefined && { permission }),
+        ...(admin !== undefined && { admin }),
+      }
+      checkRow(row)
+      const before = this.#byId.get(id)
+      this.assertMembers(members ?? before?.members ?? [], admin ?? before?.admin ?? false)
+      await groups.update(id, row)
+      if (members !== undefined) await groups.setMembers(id, members)
+      return id
+    })
+  }
+
+  /** Also deletes its grants. Rejects with `not_found`. */
+  async delete(id: number): Promise<void> {
+    const { queue, store } = this.options
+    await queue.add(async () => {
+      const existed = await store.groups.delete(id)
+      await this.reload()
+      if (!existed) throw groupMissing(id)
+    })
+  }
+
+  /** Makes the user a member of these groups, and of no others. Rejects with `invalid` as `assertMayJoin`. */
+  async setGroupsOf(userId: number, ids: readonly number[]): Promise<void> {
+    const { queue, store } = this.options
+    await queue.add(async () => {
+      this.assertMayJoin(this.options.user(userId)?.role, ids)
+      await store.groups.setGroupsOf(userId, ids)
+      await this.reload()
+    })
+  }
+
+  /** Throws `invalid` for an unknown group, and for the guest in a group of admins. `role`: that of the user. */
+  assertMayJoin(role: UserRow['role'] | undefined, ids: readonly number[]): void {
+    for (const id of ids) {
+      const group = this.#byId.get(id)
+      if (group === undefined) throw new GatewayError('invalid', { reason: `there is no group ${id}` })
+      if (role === 'guest' && group.admin) throw guestAdmin()
     }
+  }
+
+  /** Reads the stored groups. Must be called through `queue`. */
+  async reload(): Promise<void> {
+    const { groups } = this.options.store
+    const rows = await groups.all()
+    const members = new Map<number, number[]>(rows.map(({ id }) => [id, []]))
+    for (const { groupId, userId } of await groups.members()) members.get(groupId)?.push(userId)
+    this.#replace(rows.map((row) => ({ ...row, members: (members.get(row.id) ?? []).sort((a, b) => a - b) })))
+  }
+
+  /** Forgets a user who was deleted. */
+  evictUser(userId: number): void {
+    if (!this.#byUser.has(userId)) return
+    this.#replace(this.list().map((group) => ({ ...group, members: group.members.filter((id) => id !== userId) })))
+  }
+
+  #replace(groups: readonly Group[]): void {
+    const byUser = new Map<number, Membership>()
+    for (const { id, members, permission, admin } of groups) {
+      for (const userId of members) {
+        const others = byUser.get(userId) ?? noMembership
+        byUser.set(userId, {
+          groups: [...others.groups, id],
+          permissions: others.permissions | permission,
+          isAdmin: others.isAdmin || admin,
+        })
+      }
+    }
+    this.#byId = new Map(groups.map((group) => [group.id, group]))
     this.#byUser = byUser
   }
+
+  async #change(write: (store: Pick<Store, 'groups'>) => Promise<number>): Promise<Group> {
+    return this.options.queue.add(async () => {
+      try {
+        const id = await write(this.options.store)
+        await this.reload()
+        const group = this.#byId.get(id)
+        // Another process may have deleted it meanwhile.
+        if (group === undefined) throw groupMissing(id)
+        return group
+      } catch (error) {
+        if (!isGatewayError(error, 'exists')) throw error
+        throw new GatewayError('exists', { reason: 'a group of this name exists already', cause: error })
+      }
+    })
+  }
+
+  /** Throws `invalid` for an unknown user, for the guest in a group of admins, and for too many members. */
+  assertMembers(members: readonly number[], admin: boolean): void {
+    if (members.length > maxMembers) throw tooMany(`a group can have at most ${maxMembers} members`)
+    for (const id of members) {
+      const user = this.options.user(id)
+      if (user === undefined) throw new GatewayError('invalid', { reason: `there is no user ${id}` })
+      if (admin && user.role === 'guest') throw guestAdmin()
+    }
+  }
+}
+
+function groupMissing(id: number): GatewayError {
+  return new GatewayError('not_found', { reason: `there is no group ${id}` })
+}
+
+function guestAdmin(): GatewayError {
+  return new GatewayError('invalid', { reason: 'the guest cannot be in a group whose members are admins' })
+}
+
+function tooMany(reason: string): GatewayError {
+  return new GatewayError('invalid', { reason })
+}
+
+/** Characters. Lists show it in one line. */
+const maxDescription = 1000
+
+function checkRow({ name, description, permission }: Partial<Omit<GroupRow, 'id'>>): void {
+  const reason = (name === undefined ? undefined : nameFault(name)) ?? descriptionFault(description ?? '')
+  if (reason !== undefined) throw new GatewayError('invalid', { reason })
+  if (permission !== undefined) checkPermission(permission)
+}
+
+/** Bytes. */
+const maxName = 255
+
+function nameFault(name: string): string | undefined {
+  if (name.trim() === '') return 'a group needs a name'
+  if (Buffer.byteLength(name) > maxName) return 'the name of the group is too long'
+  if (!isDecoded(name) || /[\u0000-\u001f\u007f]/.test(name)) {
+    return 'the name of a group must be valid Unicode without control characters and U+FFFD'
+  }
+  return undefined
+}
+
+function descriptionFault(description: string): string | undefined {
+  if (description.length > maxDescription) return 'the description of the group is too long'
+  return isDecoded(description) && !description.includes('\0')
+    ? undefined
+    : 'the description of a group must be valid Unicode without NUL and U+FFFD'
 }

@@ -6,7 +6,7 @@ import { GatewayError } from '../base/errors.js'
 import type { Holder } from '../base/fair-share.js'
 import type { Role } from '../database/rows.js'
 import { childOf, foldCase, isWithin, root, segmentsOf, type Path } from '../base/path.js'
-import { noMembership, type Groups, type Membership } from './groups.js'
+import type { Groups } from './groups.js'
 
 /**
  * Permissions of a user; the values are the permission bits of the API. Bits 12 to 15 have no effect: they are those of
@@ -32,6 +32,26 @@ export const permissionBits = {
 } as const
 export type Permission = keyof typeof permissionBits
 export const allPermissions = Object.values(permissionBits).reduce((sum, bit) => sum | bit, 0)
+
+/** Throws `invalid` unless it is a sum of `permissionBits`. */
+export function checkPermission(permission: number): number {
+  if (!Number.isInteger(permission) || permission < 0 || permission > allPermissions) {
+    throw new GatewayError('invalid', { reason: `a permission is a number from 0 to ${allPermissions}` })
+  }
+  return permission
+}
+
+/** What a user has by its groups. */
+export interface Membership {
+  /** The ids of the groups. */
+  readonly groups: readonly number[]
+  /** Sum of the `permissionBits` of all of them. */
+  readonly permissions: number
+  /** Whether one of the groups makes its members admins. */
+  readonly isAdmin: boolean
+}
+
+export const noMembership: Membership = { groups: [], permissions: 0, isAdmin: false }
 
 /** What has to be known of a protocol to authenticate and authorize those who use it. */
 export interface ProtocolFacts {
@@ -117,9 +137,9 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     this.signal = facts.signal
   }
 
-  /** That of the user, or that of an admin by one of its groups. */
+  /** That of the user, or that of an admin by one of its groups. No group makes the guest an admin. */
   get role(): Role {
-    return this.membership.isAdmin ? 'admin' : this.ownRole
+    return this.membership.isAdmin && this.ownRole !== 'guest' ? 'admin' : this.ownRole
   }
 
   /** What the user has by its groups now. */

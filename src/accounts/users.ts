@@ -9,7 +9,7 @@ import type { Store } from '../database/tables.js'
 import type { FairQueue, Requester } from './fair-queue.js'
 import { RecentCounts } from '../base/bounded-tables.js'
 import { hashPassword, staticHash } from './passwords.js'
-import { allPermissions } from './principal.js'
+import { checkPermission } from './principal.js'
 
 export type { Role, UserRow } from '../database/rows.js'
 
@@ -307,11 +307,4 @@ function checkPassword(password: string): string {
   if (!isDecoded(password))
     throw new GatewayError('invalid', { reason: 'a password must be valid Unicode without U+FFFD' })
   return password
-}
-
-function checkPermission(permission: number): number {
-  if (!Number.isInteger(permission) || permission < 0 || permission > allPermissions) {
-    throw new GatewayError('invalid', { reason: `a permission is a number from 0 to ${allPermissions}` })
-  }
-  return permission
 }

@@ -18,6 +18,9 @@ interface MemberColumns {
   user_id: number
 }
 
+/** A statement of SQLite takes 32,766 values at most. */
+const rowsPerInsert = 1000
+
 export class GroupsTable extends RowTable<GroupRow> {
   constructor(database: Database) {
     super(database, 'user_groups', groupColumns)
@@ -30,12 +33,25 @@ export class GroupsTable extends RowTable<GroupRow> {
 
   async setMembers(groupId: number, userIds: readonly number[]): Promise<void> {
     const rows = [...new Set(userIds)].map((userId) => ({ group_id: groupId, user_id: userId }))
+    await this.#replaceMembers({ group_id: groupId }, rows)
+  }
+
+  async setGroupsOf(userId: number, groupIds: readonly number[]): Promise<void> {
+    const rows = [...new Set(groupIds)].map((groupId) => ({ group_id: groupId, user_id: userId }))
+    await this.#replaceMembers({ user_id: userId }, rows)
+  }
+
+  async #replaceMembers(which: Partial<MemberColumns>, rows: readonly MemberColumns[]): Promise<void> {
     await this.database.transaction(async (query) => {
-      await query('group_members').where({ group_id: groupId }).delete()
-      if (rows.length > 0) await query('group_members').insert(rows)
+      await query('group_members').where(which).delete()
+      for (let at = 0; at < rows.length; at += rowsPerInsert) {
+        await query('group_members').insert(rows.slice(at, at + rowsPerInsert))
+      }
     })
   }
 }
+
+type GrantFields = Pick<Grant, 'path' | 'allow' | 'deny'>
 
 const grantColumns: Columns<Grant> = {
   id: integer('id'),
@@ -49,5 +65,22 @@ const grantColumns: Columns<Grant> = {
 export class GrantsTable extends PathTable<Grant> {
   constructor(database: Database) {
     super(database, following.grants, grantColumns)
+  }
+
+  async replace({ userId, groupId }: Pick<Grant, 'userId' | 'groupId'>, grants: readonly GrantFields[]): Promise<void> {
+    await this.database.transaction(async (query) => {
+      const subject = { user_id: userId ?? null, group_id: groupId ?? null }
+      const stored: readonly { id: number; path: string }[] = await query(this.table)
+        .where(subject)
+        .select('id', 'path')
+      const ids = new Map(stored.map(({ id, path }) => [path, id]))
+      for (const { path, allow, deny } of grants) {
+        const id = ids.get(path)
+        ids.delete(path)
+        if (id === undefined) await this.insertWith(query, { userId, groupId, path, allow, deny })
+        else await this.updateWith(query, id, { allow, deny })
+      }
+      for (const id of ids.values()) await query(this.table).where({ id }).delete()
+    })
   }
 }

@@ -265,11 +265,22 @@ export interface Store extends FileRecords {
     insert(row: New<GroupRow>): Promise<GroupRow> // `exists` for a taken name
     update(id: number, changes: Partial<New<GroupRow>>): Promise<GroupRow>
     delete(id: number): Promise<boolean> // with its members and grants
-    /** Replaces the members in one transaction. */
+    /** Replaces the members in one transaction. `not_found` if a user, or the group, does not exist. */
     setMembers(groupId: number, userIds: readonly number[]): Promise<void>
+    /** Replaces the groups of a user in one transaction. `not_found` as `setMembers`. */
+    setGroupsOf(userId: number, groupIds: readonly number[]): Promise<void>
   }
   /** Deleted with their user or group. */
-  readonly grants: PathRows<Grant>
+  readonly grants: PathRows<Grant> & {
+    /**
+     * Replaces the grants of a user or a group in one transaction. One whose path the subject has keeps its id.
+     * `not_found` if the subject does not exist.
+     */
+    replace(
+      subject: Pick<Grant, 'userId' | 'groupId'>,
+      grants: readonly Pick<Grant, 'path' | 'allow' | 'deny'>[],
+    ): Promise<void>
+  }
   /** What `installation.ts` says. `isFirst`: whether a first run makes this storage. */
   readonly installation: {
     assertNew(isFirst: (row: StorageRow) => boolean): Promise<void>

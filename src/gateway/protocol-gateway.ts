@@ -1,8 +1,8 @@
 /**
  * The gateway as protocols see it. They reach the tree by `as`, `asAdmin`, the signed URLs and the tasks only, each of
- * which takes a principal or returns one's view. The administration of accounts, storages, settings, rules, locks and
- * the search index does not read or change files: an endpoint declares who may call it. What a protocol does not use,
- * such as starting and closing, is not listed.
+ * which takes a principal or returns one's view. The administration of accounts, groups, grants, storages, settings,
+ * rules, locks and the search index does not read or change files: an endpoint declares who may call it. What a
+ * protocol does not use, such as starting and closing, is not listed.
  */
 import type { Accounts } from '../accounts/accounts.js'
 import type { DriverDescription } from '../contract/driver-type.js'
@@ -12,6 +12,7 @@ import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { Tasks } from '../tasks/tasks.js'
 import type { Rules } from '../tree/folder-rules.js'
+import type { Grants } from '../tree/grants.js'
 import type { Locks } from '../locks/webdav-locks.js'
 import type { UploadSessions } from '../uploads/upload-sessions.js'
 import type { SignedUrls } from '../download-urls/signed-urls.js'
@@ -47,6 +48,10 @@ interface ProtocolAccounts extends Pick<
     Accounts['users'],
     'byName' | 'byUniqueRole' | 'create' | 'delete' | 'endSessions' | 'get' | 'list' | 'update' | 'updateOwn'
   >
+  readonly groups: Pick<
+    Accounts['groups'],
+    'assertMayJoin' | 'assertMembers' | 'create' | 'delete' | 'get' | 'list' | 'of' | 'setGroupsOf' | 'update'
+  >
   readonly keys: Pick<Accounts['keys'], 'add' | 'delete' | 'get' | 'list'>
   readonly appPasswords: Pick<Accounts['appPasswords'], 'add' | 'delete' | 'get' | 'list'>
   readonly consoleSessions: Pick<Accounts['consoleSessions'], 'close' | 'delete' | 'find' | 'list'>
@@ -79,6 +84,7 @@ export interface ProtocolGateway extends Pick<
   /** What storages can be created of. `storages` opens them. */
   readonly driverTypes: readonly DriverDescription[]
   readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'setStorageFolder' | 'toolNames'>
+  readonly grants: Pick<Grants, 'of' | 'reload' | 'replace'>
   readonly imports: Pick<UploadedImports, 'run'>
   readonly listening: Listening
   readonly locks: Pick<Locks, 'break' | 'know' | 'list'>

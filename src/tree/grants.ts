@@ -1,13 +1,31 @@
 /** The grants of all users and groups, mirrored in memory. Paths are of the whole tree. */
-import type { Membership } from '../accounts/groups.js'
-import type { Principal } from '../accounts/principal.js'
-import type { Path } from '../base/path.js'
-import type { Grant } from '../database/rows.js'
+import type { Membership, Principal } from '../accounts/principal.js'
+import { GatewayError } from '../base/errors.js'
+import { cleanPath, type Path } from '../base/path.js'
+import { rights, type Grant, type Right } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
 import { GrantTrie, type GrantedPath } from './grant-trie.js'
 import { PathMirror, type FoldedPath } from './path-mirror.js'
 
-export type { Grant, Right } from '../database/rows.js'
+export { rights, type Grant, type Right } from '../database/rows.js'
+
+/** Of whom a grant is: a user or a group. */
+export type Subject = { readonly userId: number } | { readonly groupId: number }
+
+/** A grant as it is given. */
+export interface NewGrant {
+  /** Of the whole tree; need not exist. */
+  readonly path: string
+  readonly allow: readonly string[]
+  readonly deny: readonly string[]
+}
+
+type CheckedGrant = Pick<Grant, 'path' | 'allow' | 'deny'>
+
+/** Of one user or group: all of them are compiled when a member is first seen after a change. */
+export const maxGrantsOfSubject = 1000
+/** Of all: every change of a grant, and every rename of a folder that has one, reads all of them in every process. */
+export const maxGrants = 20_000
 
 /** What a trie was compiled from, besides the grants. */
 interface Compiled {
@@ -17,14 +35,59 @@ interface Compiled {
   readonly trie: GrantTrie | undefined
 }
 
+/**
+ * Throws `invalid` for an unknown right, one that is both allowed and denied, a grant that says nothing, a relative
+ * path, two grants with one path, and too many grants.
+ */
+export function checkGrants(grants: readonly NewGrant[]): readonly CheckedGrant[] {
+  if (grants.length > maxGrantsOfSubject) {
+    throw new GatewayError('invalid', { reason: `a user or a group can have at most ${maxGrantsOfSubject} grants` })
+  }
+  const checked = grants.map(checkGrant)
+  const paths = new Set<Path>()
+  for (const { path } of checked) {
+    if (paths.has(path)) throw new GatewayError('invalid', { reason: `there are two grants with the path ${path}` })
+    paths.add(path)
+  }
+  return checked
+}
+
+function checkGrant({ path: text, allow, deny }: NewGrant): CheckedGrant {
+  const invalid = (reason: string) => new GatewayError('invalid', { reason })
+  if (!/^[/\\]/.test(text) || text.split(/[/\\]/).includes('..')) {
+    throw invalid('the path of a grant begins with / and does not contain ..')
+  }
+  const path = cleanPath(text)
+  const unknown = [...allow, ...deny].find((name) => !(rights as readonly string[]).includes(name))
+  if (unknown !== undefined) throw invalid(`unknown right; there are: ${rights.join(', ')}`)
+  const given = { path, allow: rightsIn(allow), deny: rightsIn(deny) }
+  const both = given.allow.find((right) => given.deny.includes(right))
+  if (both !== undefined) throw invalid(`the grant at ${path} both allows and denies ${both}`)
+  if (given.allow.length > 0 && given.deny.includes('see')) {
+    throw invalid(`the grant at ${path} denies see, without which nothing can be allowed`)
+  }
+  if (given.allow.length + given.deny.length === 0) throw invalid(`the grant at ${path} allows and denies nothing`)
+  return given
+}
+
+/** Each once, in their usual order. */
+function rightsIn(names: readonly string[]): readonly Right[] {
+  return rights.filter((right) => names.includes(right))
+}
+
 export class Grants extends PathMirror<Grant> {
   #applying: readonly Grant[] = []
+  /** As they are stored. */
+  #bySubject: ReadonlyMap<string, readonly Grant[]> = new Map()
   /** By user id; compiled at their first use after a change. */
   readonly #tries = new Map<number, Compiled>()
   /** Those that deny `see` or `read`, of anybody. */
   #denials: GrantTrie | undefined
 
-  private constructor(store: Pick<Store, 'grants'>, foldedPath: FoldedPath) {
+  private constructor(
+    private readonly store: Pick<Store, 'grants'>,
+    foldedPath: FoldedPath,
+  ) {
     super(store.grants, foldedPath)
   }
 
@@ -32,6 +95,25 @@ export class Grants extends PathMirror<Grant> {
     const grants = new Grants(store, foldedPath)
     await grants.reload()
     return grants
+  }
+
+  /** The stored grants of a user or a group, ordered by path. */
+  of(subject: Subject): readonly Grant[] {
+    return this.#bySubject.get(keyOf(subject)) ?? []
+  }
+
+  /**
+   * Replaces the grants of a user or a group. Rejects as `checkGrants`, with `invalid` if there would be more than
+   * `maxGrants`, and with `not_found` if the subject does not exist. No session ends: grants are asked at each use.
+   */
+  async replace(subject: Subject, grants: readonly NewGrant[]): Promise<void> {
+    const checked = checkGrants(grants)
+    const others = this.stored.length - this.of(subject).length
+    if (checked.length > 0 && others + checked.length > maxGrants) {
+      throw new GatewayError('invalid', { reason: `there can be at most ${maxGrants} grants` })
+    }
+    await this.store.grants.replace({ userId: undefined, groupId: undefined, ...subject }, checked)
+    await this.reload()
   }
 
   /**
@@ -71,6 +153,14 @@ export class Grants extends PathMirror<Grant> {
   protected override index(applying: readonly Grant[]): void {
     this.#applying = applying
     this.#tries.clear()
+    const bySubject = new Map<string, Grant[]>()
+    for (const grant of [...this.stored].sort((one, other) => (one.path < other.path ? -1 : 1))) {
+      const key = keyOf(grant)
+      const others = bySubject.get(key)
+      if (others) others.push(grant)
+      else bySubject.set(key, [grant])
+    }
+    this.#bySubject = bySubject
     const denials = applying
       .map((grant) => ({
         ...grant,
@@ -82,7 +172,11 @@ export class Grants extends PathMirror<Grant> {
   }
 
   /** A user or a group has one grant for a path. */
-  protected override subjectOf({ userId, groupId }: Grant): string {
-    return `${userId ?? ''} ${groupId ?? ''}`
+  protected override subjectOf(grant: Grant): string {
+    return keyOf(grant)
   }
+}
+
+function keyOf({ userId, groupId }: { readonly userId?: number | undefined; readonly groupId?: number | undefined }) {
+  return `${userId ?? ''} ${groupId ?? ''}`
 }

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { http } from '../../protocols/http/index.js'
 import { permissionBits } from '../../src/accounts/principal.js'
+import { maxGroups } from '../../src/accounts/groups.js'
 import { groupRow } from '../database/store-rows.js'
 import { credentials, fixture, openAccounts } from './accounts-fixture.js'
 
@@ -60,4 +61,58 @@ void t.test('a user who becomes granted only is signed out', async (t) => {
   await accounts.users.update(ada.id, { grantedOnly: true })
   t.equal(principal.signal.aborted, true)
   t.equal((await accounts.byToken(await accounts.signIn(credentials()), http)).grantedOnly, true)
+})
+
+const none = { description: '', permission: 0, admin: false, members: [] }
+
+void t.test('groups are created, changed and deleted', async (t) => {
+  const { accounts, ada } = await fixture(t)
+  const { groups, users } = accounts
+  const principal = await accounts.byToken(await accounts.signIn(credentials()), http)
+  const one = await groups.create({ ...none, name: 'one', permission: permissionBits.remove, members: [ada.id] })
+  t.strictSame(groups.list(), [one])
+  t.same(one.members, [ada.id])
+  t.same(principal.membership.groups, [one.id], 'at once')
+  const two = await groups.create({ ...none, name: 'two' })
+  await groups.setGroupsOf(ada.id, [two.id, two.id])
+  t.same(principal.membership.groups, [two.id])
+  t.strictSame(await groups.update(one.id, { description: 'first' }), { ...one, description: 'first', members: [] })
+  await groups.update(one.id, { members: [ada.id, ada.id], admin: true })
+  t.equal(principal.role, 'admin')
+  t.equal(groups.byName('one')?.description, 'first', 'what is not given stays')
+  await groups.delete(one.id)
+  t.equal(principal.role, 'general')
+  await t.rejects(groups.delete(one.id), { code: 'not_found' })
+  await t.rejects(groups.update(one.id, { name: 'x' }), { code: 'not_found' })
+  await t.rejects(groups.update(two.id, { name: '' }), { code: 'invalid' })
+  await t.rejects(groups.create({ ...none, name: 'two' }), { code: 'exists', reason: /of this name/ })
+  t.equal(principal.signal.aborted, false, 'no session has ended')
+  await users.delete(ada.id)
+  t.same(groups.get(two.id)?.members, [])
+})
+
+void t.test('what another process has deleted meanwhile is reported', async (t) => {
+  const { accounts, file, clock, store } = await fixture(t)
+  const group = await accounts.groups.create({ ...none, name: 'one' })
+  const user = await accounts.users.create({
+    username: 'short',
+    password: 'password',
+    basePath: '/',
+    role: 'general',
+    permission: 0,
+    disabled: false,
+    ssoId: '',
+  })
+  await store.users.delete(user.id)
+  await t.rejects(accounts.groups.update(group.id, { members: [user.id] }), { code: 'not_found' })
+  const other = await openAccounts(t, file, clock)
+  await other.accounts.groups.delete(group.id)
+  await t.rejects(accounts.groups.update(group.id, { name: 'two' }), { code: 'not_found' })
+})
+
+void t.test('all groups together have an end', async (t) => {
+  const { accounts, store } = await fixture(t)
+  for (let index = 0; index < maxGroups; index++) await store.groups.insert(groupRow({ name: `group ${index}` }))
+  await accounts.reload()
+  await t.rejects(accounts.groups.create({ ...none, name: 'one more' }), { code: 'invalid', reason: /1000 groups/ })
 })

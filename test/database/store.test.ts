@@ -349,6 +349,13 @@ for (const engine of engines) {
       await t.rejects(groups.insert(group), { code: 'exists' })
       await groups.setMembers(sales.id, [userId, userId])
       t.same(await groups.members(), [{ groupId: sales.id, userId }])
+      await groups.setGroupsOf(userId, [])
+      t.same(await groups.members(), [])
+      await groups.setGroupsOf(userId, [sales.id, sales.id])
+      t.same(await groups.members(), [{ groupId: sales.id, userId }])
+      await t.rejects(groups.setMembers(sales.id, [userId, 99]), { code: 'not_found' })
+      await t.rejects(groups.setGroupsOf(userId, [99]), { code: 'not_found' })
+      t.same(await groups.members(), [{ groupId: sales.id, userId }], 'nothing has changed')
       const own = grantRow({ userId, path: asPath('/a'), allow: ['see', 'read'], deny: ['write'] })
       const stored = await grants.insert(own)
       t.same(stored, { ...own, id: stored.id })
@@ -363,6 +370,31 @@ for (const engine of engines) {
       t.same(await groups.members(), [])
       await groups.delete(sales.id)
       t.same(await grants.all(), [])
+    })
+
+    void s.test('the grants of a user or a group are replaced, and keep their ids where the path stays', async (t) => {
+      const { users, groups, grants } = await fresh(t)
+      const { id: userId } = await users.insert(userRow({ username: 'ada' }))
+      const { id: groupId } = await groups.insert(groupRow({}))
+      const at = (path: string, right: Right) => ({ path: asPath(path), allow: [right], deny: [] })
+      const shown = async () =>
+        (await grants.all()).map(({ id, userId: user, path, allow }) => [id, user !== undefined, path, ...allow])
+      await grants.replace({ userId, groupId: undefined }, [at('/a', 'read'), at('/b', 'read')])
+      await grants.replace({ userId: undefined, groupId }, [at('/a', 'write')])
+      t.same(await shown(), [
+        [1, true, '/a', 'read'],
+        [2, true, '/b', 'read'],
+        [3, false, '/a', 'write'],
+      ])
+      await grants.replace({ userId, groupId: undefined }, [at('/c', 'read'), at('/b', 'move')])
+      t.same(await shown(), [
+        [2, true, '/b', 'move'],
+        [3, false, '/a', 'write'],
+        [4, true, '/c', 'read'],
+      ])
+      await t.rejects(grants.replace({ userId: 99, groupId: undefined }, [at('/a', 'read')]), { code: 'not_found' })
+      await grants.replace({ userId: undefined, groupId }, [])
+      t.equal((await shown()).length, 2)
     })
 
     void s.test('grants move with their folder, and replace only one of the same path and subject', async (t) => {
@@ -819,10 +851,13 @@ for (const engine of engines) {
         ['groups', () => other.groups.insert(groupRow({}))],
         ['accounts', () => other.users.insert(userRow({}))],
         ['groups', () => other.groups.setMembers(1, [2])],
+        ['groups', () => other.groups.setGroupsOf(2, [])],
         ['grants', () => other.grants.insert(grantRow({ groupId: 1, path: from }))],
         ['grants', () => other.intents.insert(move).then((id) => other.intents.apply(id, root))],
         ['grants', () => other.grants.move(to, from)],
         ['grants', () => other.grants.delete(1)],
+        ['grants', () => other.grants.replace({ userId: undefined, groupId: 1 }, [grantRow({ path: from })])],
+        ['grants', () => other.grants.replace({ userId: undefined, groupId: 1 }, [])],
         ['settings', () => other.settings.set(new Map([['a', 'b']]))],
         ['settings', () => other.settings.delete('a')],
         [undefined, () => other.intents.insert(move).then((id) => other.intents.apply(id, root))],

@@ -23,6 +23,7 @@ export const tags = {
   Uploads: 'Sending files. The body is the content of the file; headers hold its path and attributes.',
   Downloads: 'Downloads of files. They are authorized by the signature in the URL, not by a session.',
   Users: 'Administration of accounts.',
+  Groups: 'Administration of groups of users, and of what they may do at which paths.',
   'Folder rules': 'Administration of folder rules: passwords, hidden names, notes. Clients call them metas.',
   Tasks: 'Background work: uploads, copies and moves that outlive the request. Users see their own tasks, admins all.',
   Locks: 'Administration of locks. WebDAV clients create them, and every protocol honors them.',

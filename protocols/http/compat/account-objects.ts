@@ -5,30 +5,73 @@ import type { Requester } from '../../../src/accounts/fair-queue.js'
 import type { Principal } from '../../../src/accounts/principal.js'
 import type { KeyRow } from '../../../src/accounts/ssh-keys.js'
 import type { UserRow } from '../../../src/accounts/users.js'
+import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
 import type { Refusal } from '../api/endpoint.js'
 import { signalOf, type Exchange } from '../api/http-api.js'
+import { grantData, grantObject } from './grant-object.js'
 import { wireTime } from './object.js'
 import { permissionMask } from './permissions.js'
 import { roleNumber, roleNumbers } from './roles.js'
 import { timestamp } from '../api/schemas.js'
 
-export const userData = z
-  .object({
-    id: z.int(),
-    username: z.string(),
-    password: z.literal('').describe('Always empty; clients expect the field.'),
-    base_path: z.string().describe('The folder of the tree that the user sees as `/`.'),
-    role: roleNumber,
-    disabled: z.boolean(),
-    permission: permissionMask,
-    sso_id: z.string(),
-    allow_ldap: z.literal(true).describe('Always true; clients expect the field.'),
-    otp: z.boolean().describe('Whether two-step verification is on.'),
+const accountData = z.object({
+  id: z.int(),
+  username: z.string(),
+  password: z.literal('').describe('Always empty; clients expect the field.'),
+  base_path: z.string().describe('The folder of the tree that the user sees as `/`.'),
+  role: roleNumber,
+  disabled: z.boolean(),
+  permission: permissionMask,
+  sso_id: z.string(),
+  allow_ldap: z.literal(true).describe('Always true; clients expect the field.'),
+  otp: z.boolean().describe('Whether two-step verification is on.'),
+  granted_only: z.boolean().describe('Whether the user sees only what a grant allows.'),
+})
+
+export const userData = accountData
+  .extend({
+    groups: z.array(z.int()).describe('The ids of the groups of the user.'),
+    grants: z.array(grantData).describe('Those of the user, without those of its groups.'),
   })
   .meta({ id: 'User' })
 
+/** The account, with its own role and permissions, as admins see it. */
+export function userObject({ accounts, grants }: ProtocolGateway, user: UserRow): z.input<typeof userData> {
+  return {
+    ...accountObject(user),
+    groups: [...accounts.groups.of(user.id).groups],
+    grants: grants.of({ userId: user.id }).map(grantObject),
+  }
+}
+
+export const ownUserData = accountData
+  .extend({
+    groups: z
+      .array(z.object({ id: z.int(), name: z.string() }).meta({ id: 'GroupName' }))
+      .describe('The groups of the user.'),
+  })
+  .meta({ id: 'CurrentUser' })
+
+/** The account as its user sees it: with the role and the permissions that it has by its groups. */
+export function ownUserObject(
+  { accounts: { groups } }: ProtocolGateway,
+  user: UserRow,
+  { role }: Principal,
+): z.input<typeof ownUserData> {
+  const membership = groups.of(user.id)
+  return {
+    ...accountObject(user),
+    role: roleNumbers[role],
+    permission: user.permission | membership.permissions,
+    groups: membership.groups.flatMap((id) => {
+      const name = groups.get(id)?.name
+      return name === undefined ? [] : [{ id, name }]
+    }),
+  }
+}
+
 /** The account without its password hash and OTP secret. */
-export function userObject(user: UserRow): z.input<typeof userData> {
+function accountObject(user: UserRow): z.input<typeof accountData> {
   return {
     id: user.id,
     username: user.username,
@@ -40,6 +83,7 @@ export function userObject(user: UserRow): z.input<typeof userData> {
     sso_id: user.ssoId,
     allow_ldap: true,
     otp: user.otpSecret !== '',
+    granted_only: user.grantedOnly,
   }
 }
 

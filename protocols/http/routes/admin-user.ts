@@ -1,6 +1,11 @@
 /** Administration of accounts. */
 import { z } from 'zod'
+import type { Requester } from '../../../src/accounts/fair-queue.js'
+import type { NewUser } from '../../../src/accounts/users.js'
+import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
+import { checkGrants, type NewGrant } from '../../../src/tree/grants.js'
 import { requesterOf, tooManyPasswords, unknownUser, userData, userObject } from '../compat/account-objects.js'
+import { grantList, grantRefusals, guestAdmin } from '../compat/grant-object.js'
 import { roleValue } from '../compat/roles.js'
 import { withRowErrors, requireRow } from '../compat/admin-rows.js'
 import { tokenOf } from '../api/authenticate.js'
@@ -22,6 +27,11 @@ import {
 import { pageOf } from '../api/paging.js'
 import { pageData } from '../api/schemas.js'
 
+const groupIds = z.array(integerValue, { error: 'must be a list of ids' })
+const groups = 'The ids of the groups of the user.'
+const grants = 'All grants of the user, besides those of its groups.'
+const grantedOnly = 'Whether the user sees only what a grant allows.'
+
 const newUser = z.object({
   username: requiredText.meta({ example: 'ann' }),
   password: text.meta({ example: 'secret' }),
@@ -33,6 +43,15 @@ const newUser = z.object({
   permission: integer(0).describe('A bit mask of permissions.'),
   disabled: flag,
   sso_id: text,
+  granted_only: flag.describe(grantedOnly),
+  groups: groupIds
+    .nullish()
+    .transform((ids) => ids ?? [])
+    .describe(groups),
+  grants: grantList
+    .nullish()
+    .transform((list) => list ?? [])
+    .describe(grants),
 })
 /** Absent fields are unchanged, because not every client sends every field. */
 const changedUser = z.object({
@@ -44,6 +63,9 @@ const changedUser = z.object({
   permission: optionalField(integerValue),
   disabled: optionalField(flagValue),
   sso_id: optionalField(z.string()),
+  granted_only: optionalField(flagValue).describe(grantedOnly),
+  groups: optionalField(groupIds).describe(groups),
+  grants: optionalField(grantList).describe(grants),
 })
 
 const accountRefusals: readonly Refusal[] = [
@@ -52,6 +74,9 @@ const accountRefusals: readonly Refusal[] = [
   coreRefusal('invalid', { detail: 'role_changed' }),
   coreRefusal('invalid', { detail: 'admin_disabled' }),
   { ...relativePath, when: '`base_path` contains `..`' },
+  { code: 400, text: 'there is no group …', error: 'invalid' },
+  guestAdmin,
+  ...grantRefusals,
   { code: 500, text: 'a user of this name exists already', error: 'exists' },
   tooManyPasswords,
 ]
@@ -67,7 +92,7 @@ export const adminUserEndpoints = [
     data: pageData(userData),
     answer({ api, fields }) {
       const all = api.gateway.accounts.users.list()
-      return { content: pageOf(all, fields).map(userObject), total: all.length }
+      return { content: pageOf(all, fields).map((user) => userObject(api.gateway, user)), total: all.length }
     },
   }),
 
@@ -80,7 +105,8 @@ export const adminUserEndpoints = [
     query: rowId,
     data: userData,
     refusals: [unknownUser],
-    answer: ({ api, query }) => userObject(requireRow(api.gateway.accounts.users.get(query.id), unknownUser)),
+    answer: ({ api: { gateway }, query }) =>
+      userObject(gateway, requireRow(gateway.accounts.users.get(query.id), unknownUser)),
   }),
 
   endpoint({
@@ -92,9 +118,18 @@ export const adminUserEndpoints = [
     recentSignIn: true,
     fields: newUser,
     refusals: accountRefusals,
-    async answer({ api, context, fields: { base_path: basePath, sso_id: ssoId, ...user }, principal }) {
-      const requester = requesterOf(principal, context)
-      await withRowErrors(unknownUser, () => api.gateway.accounts.users.create({ ...user, basePath, ssoId }, requester))
+    async answer({ api: { gateway }, context, fields, principal }) {
+      const {
+        base_path: basePath,
+        sso_id: ssoId,
+        granted_only: onlyGranted,
+        groups: ids,
+        grants: list,
+        ...user
+      } = fields
+      const account = { ...user, basePath, ssoId, grantedOnly: onlyGranted }
+      const rights = { groups: ids, grants: list }
+      await withRowErrors(unknownUser, () => createUser(gateway, account, rights, requesterOf(principal, context)))
     },
   }),
 
@@ -103,15 +138,25 @@ export const adminUserEndpoints = [
     path: '/api/admin/user/update',
     tag: 'Users',
     summary: 'Change an account; absent fields are unchanged',
-    description: 'Changing the name or the password, or disabling the account, ends all sessions of the user.',
+    description:
+      'Changing the name or the password, or disabling the account, ends all sessions of the user. Changes of its groups ' +
+      'and grants end none: they are in force at once.',
     access: 'admin',
     recentSignIn: true,
     fields: changedUser,
     refusals: [...accountRefusals, unknownUser],
-    async answer({ api, context, fields: { id, password, base_path: basePath, sso_id: ssoId, ...user }, principal }) {
-      const changes = { ...user, basePath, ssoId, password: password === '' ? undefined : password }
-      const requester = requesterOf(principal, context)
-      await withRowErrors(unknownUser, () => api.gateway.accounts.users.update(id, changes, requester))
+    async answer({ api: { gateway }, context, fields, principal }) {
+      const { id, password, base_path: basePath, sso_id: ssoId, granted_only: onlyGranted, ...others } = fields
+      const { groups: ids, grants: list, ...user } = others
+      const { accounts } = gateway
+      const changes = { ...user, basePath, ssoId, grantedOnly: onlyGranted, password: password || undefined }
+      if (ids !== undefined) accounts.groups.assertMayJoin(accounts.users.get(id)?.role, ids)
+      if (list !== undefined) checkGrants(list)
+      await withRowErrors(unknownUser, async () => {
+        await accounts.users.update(id, changes, requesterOf(principal, context))
+        if (list !== undefined) await gateway.grants.replace({ userId: id }, list)
+        if (ids !== undefined) await accounts.groups.setGroupsOf(id, ids)
+      })
     },
   }),
 
@@ -119,13 +164,14 @@ export const adminUserEndpoints = [
     method: 'post',
     path: '/api/admin/user/delete',
     tag: 'Users',
-    summary: 'Delete an account with its keys and app passwords',
+    summary: 'Delete an account with its keys, app passwords and grants',
     access: 'admin',
     recentSignIn: true,
     query: rowId,
     refusals: [unknownUser, coreRefusal('invalid', { detail: 'built_in_deleted' })],
-    async answer({ api, query }) {
-      await withRowErrors(unknownUser, () => api.gateway.accounts.users.delete(query.id))
+    async answer({ api: { gateway }, query }) {
+      await withRowErrors(unknownUser, () => gateway.accounts.users.delete(query.id))
+      await gateway.grants.reload()
     },
   }),
 
@@ -178,3 +224,27 @@ export const adminUserEndpoints = [
     },
   }),
 ]
+
+/** Creates a user, which can sign in when it has its groups and grants: they may deny something. */
+async function createUser(
+  { accounts, grants: stored }: ProtocolGateway,
+  user: NewUser,
+  rights: { readonly groups: readonly number[]; readonly grants: readonly NewGrant[] },
+  requester: Requester,
+): Promise<void> {
+  checkGrants(rights.grants)
+  accounts.groups.assertMayJoin(user.role, rights.groups)
+  if (rights.grants.length + rights.groups.length === 0) {
+    await accounts.users.create(user, requester)
+    return
+  }
+  const { id } = await accounts.users.create({ ...user, disabled: true }, requester)
+  try {
+    await stored.replace({ userId: id }, rights.grants)
+    await accounts.groups.setGroupsOf(id, rights.groups)
+    if (!user.disabled) await accounts.users.update(id, { disabled: false })
+  } catch (error) {
+    await accounts.users.delete(id)
+    throw error
+  }
+}

@@ -8,7 +8,7 @@ import { endpoint } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
 import { integer, requiredText, text } from '../api/fields.js'
 import { absoluteUrl, wireTime } from '../compat/object.js'
-import { accessDenied, pathRefusals, refusalOf } from '../api/refusals.js'
+import { accessDenied, pathRefusals, coreRefusal } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'
 
 /** The longest validity of a shared URL that has an end, in seconds: a hundred years. */
@@ -77,7 +77,7 @@ export const linkEndpoints = [
     }),
     refusals: [
       ...pathRefusals,
-      refusalOf('denied', {}, 'a grant lets the user see the file and does not let the user read it'),
+      coreRefusal('denied', {}, 'a grant lets the user see the file and does not let the user read it'),
     ],
     async answer({ context, api, fields, headers, principal }) {
       const path = cleanPath(fields.path)

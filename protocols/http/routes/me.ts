@@ -5,11 +5,11 @@ import { nameTries } from '../../../src/accounts/users.js'
 import {
   keyData,
   keyObject,
+  ownUserData,
+  ownUserObject,
   requesterOf,
   tooManyPasswords,
   unknownUser,
-  userData,
-  userObject,
 } from '../compat/account-objects.js'
 import { withRowErrors } from '../compat/admin-rows.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
@@ -35,12 +35,13 @@ export const meEndpoints = [
     path: '/api/me',
     tag: 'Own account',
     summary: 'Get the account of the current user',
+    description: 'With the role and the permissions that the user has by its groups.',
     access: 'guest',
-    data: userData,
+    data: ownUserData,
     answer({ api, principal }) {
       const user = api.gateway.accounts.users.get(principal.userId)
       if (user === undefined) throw new GatewayError('unauthenticated')
-      return userObject(user)
+      return ownUserObject(api.gateway, user, principal)
     },
   }),
 

@@ -100,6 +100,11 @@ class Stage {
     return id
   }
 
+  async group(): Promise<number> {
+    const group = { name: this.fresh(), description: '', permission: 0, admin: false, members: [] }
+    return (await this.gateway.accounts.groups.create(group)).id
+  }
+
   async storage(disabled = false): Promise<{ readonly id: number; readonly mountPath: string }> {
     const [root] = this.gateway.storages.list()
     if (root === undefined) throw new Error('nothing is mounted')
@@ -311,6 +316,15 @@ const table: Readonly<Record<string, Row>> = {
   },
   'post /api/admin/user/app_password/delete': { codes: adminOnly, call: (stage) => stage.of(99999) },
 
+  'get /api/admin/group/list': { codes: adminOnly },
+  'get /api/admin/group/get': { codes: adminOnly, call: async (stage) => stage.of(await stage.group()) },
+  'post /api/admin/group/create': { codes: adminOnly, call: (stage) => ({ body: { name: stage.fresh() } }) },
+  'post /api/admin/group/update': {
+    codes: adminOnly,
+    call: async (stage) => ({ body: { id: await stage.group(), members: [stage.somebody], permission: 8 } }),
+  },
+  'post /api/admin/group/delete': { codes: adminOnly, call: async (stage) => stage.of(await stage.group()) },
+
   'get /api/admin/meta/list': { codes: adminOnly },
   'get /api/admin/meta/get': { codes: adminOnly, call: async (stage) => stage.of(await stage.rule()) },
   'post /api/admin/meta/create': { codes: adminOnly, call: (stage) => ({ body: { path: `/rules/${stage.fresh()}` } }) },
@@ -464,12 +478,13 @@ void t.test('each endpoint responds to each caller with the code of the table', 
   }
 })
 
-/** What a thief of a session must not change: all by which one can sign in later. */
+/** What a thief of a session must not change: all by which one can sign in later, and what one may do then. */
 async function credentialsOf({ accounts, settings, store }: Gateway): Promise<object> {
   const users = (await store.users.all()).map(({ passwordTime: _, ...user }) => user)
   const codes = await Promise.all(users.map(({ id }) => accounts.recoveryCodes.count(id)))
   const keys = await store.keys.all()
-  return { users, codes, keys, appPasswords: await store.appPasswords.all(), token: settings.get('token') }
+  const rights = [await store.groups.all(), await store.groups.members(), await store.grants.all()]
+  return { users, codes, keys, rights, appPasswords: await store.appPasswords.all(), token: settings.get('token') }
 }
 
 void t.test('ten minutes after the sign-in no endpoint changes a credential', async (t) => {

@@ -33,6 +33,9 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     recentSignIn === undefined && method !== 'get' && !/^\/(?!api\/)|\/(?:fs|task|public)\//.test(path) ? [path] : [],
   )
   t.strictSame([...declared].sort(), [
+    '/api/admin/group/create', // a group can make its members admins
+    '/api/admin/group/delete',
+    '/api/admin/group/update',
     '/api/admin/import',
     '/api/admin/setting/get', // of the permanent token
     '/api/admin/setting/reset_token',

@@ -1,0 +1,163 @@
+/** Administration of groups. An extension of this gateway, described in docs/api.md. */
+import { z } from 'zod'
+import { checkGrants } from '../../../src/tree/grants.js'
+import { grantList, grantRefusals, groupData, groupObject, guestAdmin } from '../compat/grant-object.js'
+import { requireRow } from '../compat/admin-rows.js'
+import { endpoint, type Refusal } from '../api/endpoint.js'
+import { withResponses } from '../api/errors.js'
+import {
+  flag,
+  flagValue,
+  integer,
+  integerValue,
+  optionalField,
+  paging,
+  requiredText,
+  rowId,
+  text,
+} from '../api/fields.js'
+import { pageOf } from '../api/paging.js'
+import { pageData } from '../api/schemas.js'
+
+const name = requiredText.meta({ example: 'sales' }).describe('Unique, at most 255 bytes.')
+const permission = 'A bit mask of permissions, which its members have besides their own.'
+const admin = 'Whether its members are admins.'
+const members = z
+  .array(integerValue, { error: 'must be a list of ids' })
+  .nullish()
+  .meta({ example: [3] })
+  .describe('The ids of its users.')
+
+const newGroup = z.object({
+  name,
+  description: text,
+  permission: integer(0).describe(permission),
+  admin: flag.describe(admin),
+  members: members.transform((ids) => ids ?? []),
+  grants: grantList.nullish().transform((grants) => grants ?? []),
+})
+/** Absent fields are unchanged. */
+const changedGroup = z.object({
+  id: integerValue.meta({ example: 1 }),
+  name: optionalField(name),
+  description: optionalField(z.string()),
+  permission: optionalField(integerValue).describe(permission),
+  admin: optionalField(flagValue).describe(admin),
+  members: members.transform((ids) => ids ?? undefined),
+  grants: optionalField(grantList).describe('All of them: those that are not in the list are deleted.'),
+})
+
+const unknownGroup: Refusal = { code: 404, text: 'group not found', error: 'record_missing' }
+const nameTaken: Refusal = { code: 409, text: 'a group of this name exists already', error: 'exists' }
+const groupRefusals: readonly Refusal[] = [
+  { code: 400, text: '…', error: 'invalid', when: 'a field is invalid; the message is the reason' },
+  { code: 400, text: 'there is no user …', error: 'invalid' },
+  guestAdmin,
+  ...grantRefusals,
+  nameTaken,
+]
+
+/** Runs `work` with the responses to errors about groups. */
+function withGroupErrors<T>(work: () => Promise<T> | T): Promise<T> {
+  return withResponses({ not_found: unknownGroup, exists: nameTaken }, work)
+}
+
+export const adminGroupEndpoints = [
+  endpoint({
+    method: 'get',
+    path: '/api/admin/group/list',
+    tag: 'Groups',
+    summary: 'List the groups, with their members and grants',
+    access: 'admin',
+    fields: z.object(paging),
+    data: pageData(groupData),
+    answer({ api: { gateway }, fields }) {
+      const all = gateway.accounts.groups.list()
+      const shown = pageOf(all, fields).map((group) => groupObject(group, gateway.grants.of({ groupId: group.id })))
+      return { content: shown, total: all.length }
+    },
+  }),
+
+  endpoint({
+    method: 'get',
+    path: '/api/admin/group/get',
+    tag: 'Groups',
+    summary: 'Get a group',
+    access: 'admin',
+    query: rowId,
+    data: groupData,
+    refusals: [unknownGroup],
+    answer({ api: { gateway }, query: { id } }) {
+      return groupObject(requireRow(gateway.accounts.groups.get(id), unknownGroup), gateway.grants.of({ groupId: id }))
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/group/create',
+    tag: 'Groups',
+    summary: 'Create a group',
+    access: 'admin',
+    recentSignIn: true,
+    fields: newGroup,
+    data: z.object({ id: z.int() }),
+    refusals: [...groupRefusals, unknownGroup],
+    answer({ api: { gateway }, fields: { members: users, grants, ...group } }) {
+      const { groups } = gateway.accounts
+      checkGrants(grants)
+      return withGroupErrors(async () => {
+        groups.assertMembers(users, group.admin)
+        const { id } = await groups.create({ ...group, members: [] })
+        try {
+          // Nobody gets its permissions before its grants, which may deny something.
+          await gateway.grants.replace({ groupId: id }, grants)
+          if (users.length > 0) await groups.update(id, { members: users })
+        } catch (error) {
+          await groups.delete(id)
+          throw error
+        }
+        return { id }
+      })
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/group/update',
+    tag: 'Groups',
+    summary: 'Change a group; absent fields are unchanged',
+    description: 'No session ends: what its members may do changes at once.',
+    access: 'admin',
+    recentSignIn: true,
+    fields: changedGroup,
+    refusals: [...groupRefusals, unknownGroup],
+    async answer({ api: { gateway }, fields: { id, members: users, grants, ...changes } }) {
+      const { groups } = gateway.accounts
+      if (grants !== undefined) checkGrants(grants)
+      await withGroupErrors(async () => {
+        const before = requireRow(groups.get(id), unknownGroup)
+        groups.assertMembers(users ?? before.members, changes.admin ?? before.admin)
+        // Who leaves has nothing of the changes, and who joins has all of them at once.
+        if (users === undefined) await groups.update(id, changes)
+        else await groups.update(id, { ...changes, members: before.members.filter((each) => users.includes(each)) })
+        if (grants !== undefined) await gateway.grants.replace({ groupId: id }, grants)
+        if (users !== undefined) await groups.update(id, { members: users })
+      })
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/group/delete',
+    tag: 'Groups',
+    summary: 'Delete a group with its grants',
+    access: 'admin',
+    recentSignIn: true,
+    query: rowId,
+    refusals: [unknownGroup],
+    async answer({ api: { gateway }, query: { id } }) {
+      await withGroupErrors(() => gateway.accounts.groups.delete(id))
+      await gateway.grants.reload()
+    },
+  }),
+]
