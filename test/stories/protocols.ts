@@ -76,7 +76,9 @@ export async function connectHttp({ url }: Where, who: Who): Promise<ProtocolCli
       const found = await call('/api/fs/get', { path }, token)
       const answer = told(found)
       if (answer !== 'done') return answer
-      const response = await fetch((found.data as { raw_url: string }).raw_url)
+      const { raw_url: rawUrl } = found.data as { raw_url: string }
+      if (rawUrl === '') return 'refused'
+      const response = await fetch(rawUrl)
       return response.ok ? Buffer.from(await response.arrayBuffer()) : 'failed'
     },
     async names(path) {
