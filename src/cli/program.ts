@@ -6,6 +6,7 @@ import { addCheckCommand } from './check.js'
 import { configOf, withAddressOptions, withDataOptions } from './data-folder.js'
 import { addDoctorCommand } from './doctor/doctor.js'
 import { addImportCommands } from './import.js'
+import { addGrantCommands, addGroupCommands } from './groups.js'
 import { addKeyCommands } from './keys.js'
 import { addNodesCommand } from './nodes.js'
 import { addSettingCommands } from './settings.js'
@@ -40,6 +41,8 @@ export function createProgram(): Command {
       await serve(await configOf(flags))
     })
   addUserCommands(program)
+  addGroupCommands(program)
+  addGrantCommands(program)
   addKeyCommands(program)
   addStorageCommands(program)
   addAdminCommands(program)

@@ -18,7 +18,7 @@ const permissionsByName: ReadonlyMap<string, number> = new Map(
 
 const permissionNames: readonly string[] = [...permissionsByName.keys()]
 
-const permissionsHelp = `\nPermissions: ${permissionNames.join(', ')}.`
+export const permissionsHelp = `\nPermissions: ${permissionNames.join(', ')}.`
 
 interface AddFlags extends CommonFlags, PasswordFlags {
   readonly basePath: string
@@ -81,9 +81,8 @@ export function addUserCommands(program: Command): void {
     .action((flags: CommonFlags) =>
       inDataFolder(flags, async ({ accounts }) => {
         const users = accounts.users.list().map(describe)
-        const rows = users.map(({ id, username, role, base_path, permissions, disabled }) => {
-          const rights = permissions.length === permissionNames.length ? 'all' : permissions.join(',') || 'none'
-          return [id, username, role, base_path, disabled, rights]
+        const rows = users.map(({ id, username, role, base_path, permission, disabled }) => {
+          return [id, username, role, base_path, disabled, permissionsShown(permission)]
         })
         print(flags, users, formatTable(['id', 'username', 'role', 'base folder', 'disabled', 'permissions'], rows))
       }),
@@ -160,7 +159,7 @@ export function describe(user: UserRow) {
 }
 
 /** Parses a list of names, `all`, `none`, or a number to permission bits. Throws `invalid` for an unknown name. */
-function parsePermissions(text: string): number {
+export function parsePermissions(text: string): number {
   if (text === 'all') return allPermissions
   if (text === 'none') return 0
   if (/^\d+$/.test(text)) return Number(text)
@@ -175,6 +174,13 @@ function parsePermissions(text: string): number {
   }, 0)
 }
 
-function namesOf(permissions: number): readonly string[] {
+/** The names of these permission bits. */
+export function namesOf(permissions: number): readonly string[] {
   return [...permissionsByName].filter(([, bit]) => (permissions & bit) !== 0).map(([name]) => name)
+}
+
+/** The permissions as lists of commands show them. */
+export function permissionsShown(permission: number): string {
+  const names = namesOf(permission)
+  return names.length === permissionNames.length ? 'all' : names.join(',') || 'none'
 }

@@ -97,6 +97,65 @@ void t.test('user commands take effect in a running daemon', async (t) => {
   t.equal(missing.status, 1)
 })
 
+void t.test('group and grant commands take effect in a running daemon, and no session ends', async (t) => {
+  const { url, dataFolder, gateway, adminPassword } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const at = { url, davUrl: '', sftpPort: 0 }
+  const admin = await connectHttp(at, { username: 'admin', password: adminPassword })
+  for (const path of ['/open', '/shut']) t.equal(await admin.makeFolder(path), 'done')
+  await tidegate(['user', 'add', 'ann', ...data, '--password-stdin'], { input: 'tide\n' })
+  t.ok(await until(() => gateway.accounts.users.byName('ann') !== undefined))
+  const ann = await connectHttp(at, { username: 'ann', password: 'tide' })
+  const run = (...words: readonly string[]) => tidegate([...words, ...data])
+  const names = async () => JSON.stringify(await ann.names('/'))
+
+  t.match(await run('group', 'add', 'sales', '--permissions', 'write'), {
+    status: 0,
+    out: 'the group sales is added\n',
+  })
+  t.match(await run('group', 'join', 'sales', 'ann'), { status: 0, out: 'ann joined the group sales\n' })
+  t.match(await run('grant', 'add', '/shut', '--group', 'sales', '--deny', 'see'), { status: 0 })
+  t.ok(await until(async () => (await names()) === '["open"]'), 'the daemon knows the grant')
+  t.equal(await ann.put('/open/file', Buffer.from('x')), 'done', 'and the permission')
+  const own = await run('grant', 'add', '/shut/', '--user', 'ann', '--allow', 'read, write', '--json')
+  t.match(JSON.parse(own.out), { user: 'ann', path: '/shut', allow: ['read', 'write'], deny: [] })
+  t.ok(await until(async () => (await names()) === '["open","shut"]'), 'her own decides before that of the group')
+
+  const list = await run('grant', 'list')
+  t.match(list.out, /^USER {2}GROUP {2}PATH {3}ALLOWED {5}DENIED\nann {10}\/shut {2}read,write\n {6}sales {2}\/shut/)
+  t.match(JSON.parse((await run('grant', 'list', '--group', 'sales', '--json')).out), [
+    { group: 'sales', deny: ['see'] },
+  ])
+  t.match((await run('group', 'list')).out, /sales {2}no {6}write {8}ann/)
+
+  t.match(await run('grant', 'rm', '/shut', '--user', 'ann'), { status: 0, out: 'the grant at /shut is removed\n' })
+  t.match(await run('grant', 'rm', '/shut', '--user', 'ann'), { status: 1, err: /there is no such grant at \/shut/ })
+  t.ok(await until(async () => (await names()) === '["open"]'))
+  t.match(await run('group', 'edit', 'sales', '--name', 'trade', '--admin'), { status: 0 })
+  t.ok(await until(async () => (await names()) === '["open","shut"]'), 'an admin sees all')
+  t.match(await run('group', 'edit', 'trade', '--no-admin'), { status: 0 })
+  t.ok(await until(async () => (await names()) === '["open"]'))
+  t.match(await run('group', 'leave', 'trade', 'ann'), { status: 0, out: 'ann left the group trade\n' })
+  t.ok(await until(async () => (await names()) === '["open","shut"]'))
+  t.match(await run('group', 'rm', 'trade'), { status: 0, out: 'the group trade is removed\n' })
+  t.equal((await run('grant', 'list', '--json')).out, '[]\n')
+
+  await t.test('what is wrong is refused', async (t) => {
+    for (const [words, status, err] of [
+      [['group', 'join', 'trade', 'ann'], 1, /there is no group trade/],
+      [['group', 'edit', 'trade'], 2, /nothing to change/],
+      [['group', 'add', 'x', '--permissions', 'fly'], 2, /unknown permission "fly"/],
+      [['grant', 'add', '/a', '--allow', 'read'], 2, /name a user with --user, or a group/],
+      [['grant', 'add', '/a', '--user', 'ann', '--group', 'x'], 2, /cannot be used with/],
+      [['grant', 'add', '/a', '--user', 'ann', '--allow', 'fly'], 2, /unknown right; there are: see, read/],
+      [['grant', 'add', '/a', '--user', 'ann'], 2, /allows and denies nothing/],
+      [['grant', 'add', 'a', '--user', 'ann', '--allow', 'see'], 2, /begins with \//],
+    ] as const) {
+      t.match(await run(...words), { status, err }, words.join(' '))
+    }
+  })
+})
+
 void t.test('user reset-2fa lets a user in who lost the authenticator, at a running daemon', async (t) => {
   const { url, dataFolder, gateway, adminPassword } = await startGateway(t, { driver: { name: 'Memory' } })
   const data = ['--data', dataFolder]
