@@ -42,9 +42,9 @@ interface WaitingParty {
 }
 
 /**
- * Runs one job at a time. The party with the fewest jobs, recent and waiting, is served first, so that a new party waits
- * for a few jobs, however many parties go on asking. Equal parties are served in the order in which they came, or in the
- * opposite order if many wait.
+ * Runs one job at a time. The party with the fewest jobs, recent and waiting, is served first, so that a new party
+ * waits for a few jobs, however many parties go on asking. Equal parties are served in the order in which they came, or
+ * in the opposite order if many wait.
  */
 export class FairQueue {
   /** In the order in which they came. */

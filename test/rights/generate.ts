@@ -1,4 +1,4 @@
-/** Worlds and questions for the model of rights, which a seed repeats. They are small, so that grants and rules meet. */
+/** Worlds and questions for the model of rights. A seed repeats them. They are small, so that grants meet rules. */
 import type { Permission } from '../../src/accounts/principal.js'
 import { childOf, isWithin, nameOf, parentOf, root, selfAndAncestors, type Path } from '../../src/base/path.js'
 import { Random } from '../soak/chaos/random.js'

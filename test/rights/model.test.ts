@@ -27,8 +27,8 @@ import {
 const changing: readonly Permission[] = ['write', 'rename', 'move', 'copy', 'remove', 'share']
 
 /**
- * `ann` may do everything, `bob` has no permission, `gil` is granted only and may do everything elsewhere, `carl` may do
- * everything below /home. `ann` and `gil` are members of `staff` and `crew`.
+ * `ann` may do everything, `bob` has no permission, `gil` is granted only and may do everything elsewhere, `carl` may
+ * do everything below /home. `ann` and `gil` are members of `staff` and `crew`.
  */
 const ids = { admin: 1, guest: 2, ann: 3, bob: 4, gil: 5, carl: 6, staff: 1, crew: 2, chiefs: 3 } as const
 type Name = keyof typeof ids

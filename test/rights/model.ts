@@ -666,8 +666,8 @@ export function visible(world: World, user: User, folder: Path, names: readonly 
 }
 
 /**
- * "**Links**: a path at or below a denial of `see` or `read` needs a signature, as under a folder rule": of whomever the
- * grant is. Under a folder rule: where its password applies.
+ * "**Links**: a path at or below a denial of `see` or `read` needs a signature, as under a folder rule": of whomever
+ * the grant is. Under a folder rule: where its password applies.
  */
 export function needsSignature(world: World, path: Path): boolean {
   const rule = nearestRule(world, path)
