@@ -12,7 +12,7 @@ import { GatewayError, isGatewayError } from '../base/errors.js'
 import { parentOf, root, under, within, type Path } from '../base/path.js'
 import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { TreeDependencies } from './dependencies.js'
-import { Change, type Authority, type ChangePlan, type OnePath, type ResolvedPath } from './change.js'
+import { Change, type Authority, type ChangePlan, type ResolvedPath } from './change.js'
 import * as policy from './policy.js'
 import type { Rule } from './folder-rules.js'
 import type { GrantedPath } from './grant-trie.js'
@@ -155,7 +155,7 @@ export class Access implements Authority {
   resolving(action: Action, path: Path, options: ChangeOptions, last = followingActions.has(action)) {
     return {
       options,
-      resolve: async (): Promise<OnePath> => [
+      resolve: async (): Promise<readonly [Place]> => [
         await this.resolveAndAuthorize(action, path, options, { last, entry: last }),
       ],
       named: (): readonly Path[] | undefined => {
@@ -196,9 +196,12 @@ export class Access implements Authority {
     if (verdict !== 'allow') throw new GatewayError(verdict)
   }
 
-  /** Throws as `authorize` for what is not seen, before a backend is asked for it. */
-  assertSeen(action: Action, at: Path): void {
-    if (!this.isSeen(at)) refuse(policy.refusalOf('not_found', action, () => false))
+  /** Throws as `authorize` by the credential and for what is not seen, before a backend is asked for it. */
+  assertSeen(action: Action, { at, principal }: Place, { makesFile }: AccessOptions): void {
+    // A signed URL asks no grant, and its path is not the one that its symlinks have led to.
+    if (principal.onlyPath !== undefined) return
+    const verdict = policy.judgeSight(principal, action, at, this.#granted(at))
+    if (verdict !== undefined) refuse(policy.refusalOf(verdict, action, () => false, makesFile))
   }
 
   /** Whether the grants let the principal know that `at` exists. */
@@ -253,8 +256,10 @@ export class Access implements Authority {
     if (action === 'write' || action === 'mkdir') this.assertAllowedName(at)
   }
 
-  #refusal(verdict: Verdict, action: Action, at: Path, { password }: AccessOptions): PolicyRefusal | undefined {
-    return policy.refusalOf(verdict, action, () => this.verdict('read', parentOf(at), password) === 'hidden')
+  #refusal(verdict: Verdict, action: Action, at: Path, options: AccessOptions): PolicyRefusal | undefined {
+    const { password, makesFile } = options
+    const isParentHidden = () => this.verdict('read', parentOf(at), password) === 'hidden'
+    return policy.refusalOf(verdict, action, isParentHidden, makesFile)
   }
 
   /** Why an action is not allowed at `at`; undefined if it is. */

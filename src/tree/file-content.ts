@@ -345,16 +345,22 @@ function edgeOf(access: Access, path: Path, signal: AbortSignal | undefined, edg
 /** Replaces or creates a file. `openMode`: that of the handle, if it is written through one. */
 function changeOf(access: Access, path: Path, options: FileOpenOptions, openMode?: 'update' | 'replace') {
   const { mounts } = access.dependencies
+  const makesFile = openMode !== 'update'
+  const isRead = makesFile ? options.readable === true : options.readable !== false
+  const resolving = access.resolving('write', path, { ...options, makesFile })
   return access.change<OnePath>({
-    ...access.resolving('write', path, options),
+    ...resolving,
+    resolve: async () => {
+      const [place] = await resolving.resolve()
+      for (const at of isRead ? [place.named, place.at] : []) access.assertContentGranted(at)
+      return [place]
+    },
     require: (target) => {
       const { at, entry } = target
       if (mounts.isMountFolder(at)) throw new GatewayError('is_folder')
       target.storage.assertWritable()
       if (entry?.kind === 'folder') throw new GatewayError('is_folder')
       if (!entry) checkName(nameOf(at))
-      const isRead = openMode === 'update' ? options.readable !== false : options.readable === true
-      if (isRead) access.assertContentGranted(at)
       if (entry && openMode === undefined && options.createOnly === true) throw new GatewayError('exists')
       if (openMode !== 'replace' || entry?.kind !== 'symlink') return
       throw new GatewayError('denied', { detail: 'dangling_symlink' })

@@ -130,13 +130,13 @@ export async function assertMembersReadable(
   names: readonly string[],
   options: AccessOptions,
 ): Promise<void> {
-  const { named } = await during(access, 'list', path, async () => {
+  const top = await during(access, 'list', path, async () => {
     const folder = await access.resolveAndAuthorize('list', path, options)
     const isFolder = names.length > 0 || (await entryAt(access, path, options)).kind === 'folder'
     if (!isFolder) throw new GatewayError('not_folder')
     return folder
   })
-  if (names.length === 0) await assertReadableBelow(access, named, options)
+  if (names.length === 0) await assertTreeReadable(access, top, options)
   const pauses = new Pauses(options.signal)
   for (const name of names) {
     const member = childOf(path, name)
@@ -146,8 +146,13 @@ export async function assertMembersReadable(
       const place = await access.resolveAndAuthorize(kind === 'folder' ? 'list' : 'read', member, options)
       return kind === 'folder' ? place : undefined
     })
-    if (folder) await assertReadableBelow(access, folder.named, options)
+    if (folder) await assertTreeReadable(access, folder, options)
   }
+}
+
+/** What a folder holds is asked by its name, and where a symlink leads to. */
+async function assertTreeReadable(access: Access, { named, at }: Place, options: AccessOptions): Promise<void> {
+  for (const folder of new Set([named, at])) await assertReadableBelow(access, folder, options)
 }
 
 /**

@@ -12,11 +12,6 @@ import type { AccessOptions, ChangeOptions } from './operation-options.js'
 import { redactedLock } from './redaction.js'
 import { authorizeBelow } from './whole-trees.js'
 
-export interface LockOptions extends ChangeOptions {
-  /** false: rejects with `not_found` if there is nothing to lock. */
-  readonly makesFile?: boolean
-}
-
 export interface LockResult {
   readonly lock: Lock
   /** Nothing existed at the path, so an empty file was created. */
@@ -33,7 +28,7 @@ export async function lock(
   access: Access,
   path: Path,
   request: LockRequest,
-  options: LockOptions,
+  options: ChangeOptions,
 ): Promise<LockResult> {
   const locking = access.change<OnePath>({
     ...access.resolving('lock', path, options),

@@ -51,13 +51,13 @@ export interface Ruling {
   readonly folder: Rule | undefined
   /** What the grants of the principal say; undefined if none applies to it anywhere. */
   readonly granted?: GrantedPath | undefined
-  /** A grant denies anybody to see or read it. Asked for signed URLs only. */
-  readonly deniedToSome?: boolean
 }
 
 /** A path with the rules and grants that apply to it. */
 export interface RuledPath extends Ruling {
   readonly path: Path
+  /** For a signed URL: whether a grant denies anybody to see or read it. */
+  readonly deniedToSome?: boolean
 }
 
 /** Why something is refused: the code of the error, and what it says besides. */
@@ -129,9 +129,8 @@ function isLook(action: Action): action is Look {
  * `writeUsers`.
  */
 export function judge(principal: Principal, action: Action, path: Path, rules: Ruling, password?: string): Verdict {
-  const verdict = judgeCredential(principal, action, path)
+  const verdict = judgeSight(principal, action, path, rules.granted)
   if (verdict !== undefined) return verdict
-  if (!isSeen(principal, path, rules.granted)) return 'not_found'
   return isHidden(principal, path, rules.folder) ? 'hidden' : judgeVisible(principal, action, path, rules, password)
 }
 
@@ -149,10 +148,8 @@ export function judgeMembers(
 ): Verdict {
   const member = childOf(folder, 'any')
   const ruling = { own: rule, folder: rule, granted: granted?.rest }
-  const verdict = judgeCredential(principal, action, member)
-  if (verdict !== undefined) return verdict
-  if (!isSeen(principal, member, ruling.granted)) return 'not_found'
-  return judgeVisible(principal, action, member, ruling, password)
+  const verdict = judgeSight(principal, action, member, ruling.granted)
+  return verdict ?? judgeVisible(principal, action, member, ruling, password)
 }
 
 /** As `judgeMembers`, of what is refused for every member. Each one with grants of its own must be judged by itself. */
@@ -170,14 +167,28 @@ export function judgeAnyMember(
   return verdict ?? judgeByRule(principal, action, member, { own: rule, folder: rule }, password) ?? 'allow'
 }
 
-/** Whether any grant applies to the principal. */
-export function asksGrants({ role }: Principal): boolean {
-  return role !== 'admin'
+/** Whether any grant applies to the principal. None does to a signed URL, which its signature permits. */
+export function asksGrants({ role, onlyPath }: Principal): boolean {
+  return role !== 'admin' && onlyPath === undefined
 }
 
-/** Whether the grants let the principal know that the path exists. The base folder is seen by its user. */
+/** As `judge`, by its first steps alone: the credential, and what the grants do not let the principal see. */
+export function judgeSight(
+  principal: Principal,
+  action: Action,
+  path: Path,
+  granted: GrantedPath | undefined,
+): Verdict | undefined {
+  return judgeCredential(principal, action, path) ?? (isSeen(principal, path, granted) ? undefined : 'not_found')
+}
+
+/**
+ * Whether the grants let the principal know that the path exists. The base folder of a user who is granted only is
+ * always seen, without its members.
+ */
 export function isSeen(principal: Principal, path: Path, granted: GrantedPath | undefined): boolean {
-  return granted === undefined || grants('see', granted) || granted.opensBelow || path === principal.baseIn(path)
+  if (granted === undefined || grants('see', granted) || granted.opensBelow) return true
+  return granted.grantedOnly && path === principal.baseIn(path)
 }
 
 /** Whether the grants allow a right that needs no permission where no grant mentions it. */
@@ -216,12 +227,17 @@ const creating: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'rename
 
 /**
  * What a verdict says to the client; undefined for 'allow'. `isParentHidden`: whether reading the parent folder of the
- * path is 'hidden'.
+ * path is 'hidden'. `makes`: false if the action is about what exists already.
  */
-export function refusalOf(verdict: Verdict, action: Action, isParentHidden: () => boolean): PolicyRefusal | undefined {
+export function refusalOf(
+  verdict: Verdict,
+  action: Action,
+  isParentHidden: () => boolean,
+  makes = true,
+): PolicyRefusal | undefined {
   if (verdict === 'allow') return undefined
   // As in a folder that is missing.
-  if (verdict === 'not_found' && creating.has(action)) return { code: 'parent_missing' }
+  if (verdict === 'not_found' && makes && creating.has(action)) return { code: 'parent_missing' }
   if (verdict === 'denied' && action === 'refresh') return { code: verdict, detail: 'refresh_denied' }
   const tellsOfParent = verdict === 'hidden' && creating.has(action) && isParentHidden()
   return { code: verdict, detail: tellsOfParent ? 'parent_hidden' : undefined }
@@ -372,7 +388,7 @@ export function judgeTarget(
 
 /**
  * Whether the signature of a symlink's path permits reading its target. A target that a different rule restricts, or
- * that a grant denies where it does not deny the symlink, needs a signature for its own path.
+ * that a grant denies where none denies the symlink, needs a signature for its own path.
  */
 function isOpenTarget(principal: Principal, symlink: RuledPath, target: RuledPath): boolean {
   if (target.deniedToSome === true && symlink.deniedToSome !== true) return false

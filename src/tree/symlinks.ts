@@ -44,7 +44,7 @@ export function followSymlinks(
   options: AccessOptions,
   { last = followingActions.has(action), entry = false }: Following = {},
 ): Awaitable<Place> {
-  access.assertSeen(action, place.at)
+  access.assertSeen(action, place, options)
   // Locks do not affect reads.
   if ((isReading(action) || action === 'list') && access.readsAll) return place
   // The base is a folder to the principal, even if the storage has a symlink there.

@@ -49,7 +49,7 @@ import { readSymlink } from './symlinks.js'
 import type { TransferOptions } from './transfer-job.js'
 import * as transfers from './transfers.js'
 import * as kept from './locks-and-properties.js'
-import type { LockOptions, LockResult } from './locks-and-properties.js'
+import type { LockResult } from './locks-and-properties.js'
 
 export type { Property, PropertyChange, PropertyName } from '../database/rows.js'
 export { maxPropertiesSize } from '../database/properties.js'
@@ -174,8 +174,9 @@ export class VirtualFs {
    */
   assertContentGranted(path: Path, options: AccessOptions = {}): Promise<void> {
     return this.#during('open', path, async (access) => {
-      const { at } = await access.resolve(path, options)
-      access.assertSeen('read', at)
+      const place = await access.resolve(path, options)
+      access.assertSeen('read', place, options)
+      const { at } = place
       if (!access.isRestricted) return
       access.assertContentGranted(at)
       access.assertContentGranted(await access.tree.realPath(at, { signal: options.signal, last: true }))
@@ -377,7 +378,7 @@ export class VirtualFs {
    * Locks `path`. If nothing exists there, creates an empty file (RFC 4918 §9.10.4); with `makesFile: false`, rejects
    * with `not_found`. Rejects with `denied` for a dangling symlink, as `write` does.
    */
-  lock(path: Path, request: LockRequest, options: LockOptions = {}): Promise<LockResult> {
+  lock(path: Path, request: LockRequest, options: ChangeOptions = {}): Promise<LockResult> {
     return this.#during('lock', path, (access) => kept.lock(access, path, request, options))
   }
 

@@ -152,6 +152,7 @@ void t.test('what would be made where nothing is seen is answered as in a missin
   for (const action of ['list', 'see', 'read', 'rename', 'move', 'remove', 'attributes', 'properties'] as const) {
     t.equal(codeOf(action), 'not_found', action)
   }
+  t.equal(refusalOf('not_found', 'write', () => false, false)?.code, 'not_found', 'a file that exists already')
 })
 
 table('no grant opens what a folder rule closes, and no rule what a grant closes', [
@@ -260,7 +261,8 @@ table('another spelling of a path on a backend that ignores case has the same gr
   { folds: true, grants: { '/a': '+write', '/A/x': '-write' }, do: 'write', at: '/a/X/y', verdict: 'denied' },
 ])
 
-void t.test('no grant applies to an admin, by role or by group', async (t) => {
+void t.test('no grant applies to an admin, by role or by group, or to a signed URL', async (t) => {
+  t.equal(asksGrants(principal({ onlyPath: p('/a') })), false)
   t.equal(asksGrants(principal({ role: 'admin' })), false)
   t.equal(asksGrants(principal()), true)
   const groups = { of: () => ({ groups: [1], permissions: 0, isAdmin: true }) }

@@ -93,7 +93,7 @@ for (const caseSensitive of [true, false]) {
       await t.rejects(ada.list(at), missing)
       await t.rejects(ada.read(at), missing)
       await t.rejects(ada.open(at, 'read'), missing)
-      await t.rejects(ada.open(at, 'update'), { code: 'parent_missing' })
+      await t.rejects(ada.open(at, 'update'), missing)
       await t.rejects(ada.remove(at), missing)
       await t.rejects(ada.move(at, p('/open/y'), keep), missing)
       await t.rejects(ada.copy(at, p('/open/y'), keep), missing)
@@ -143,6 +143,9 @@ void t.test('what is not seen is answered in the words for what is missing', asy
     copy: (path) => ada.copy(p(path), p('/open/z'), keep),
     'set attributes': (path) => ada.setAttributes(p(path), { modified: new Date(0) }),
     'set properties': (path) => ada.setProperties(p(path), [{ set: property }]),
+    'open to change': (path) => ada.open(p(path), 'update'),
+    'open to replace': (path) => ada.open(p(path), 'replace'),
+    'lock what exists': (path) => ada.lock(p(path), lockAsk, { makesFile: false }),
     write: (path) => ada.write(p(path), sourceOf('')),
     mkdir: (path) => ada.mkdir(p(path)),
     lock: (path) => ada.lock(p(path), lockAsk),
@@ -398,7 +401,61 @@ void t.test('the target of a symlink is asked too, and a symlink to what is not 
   await t.rejects(ada.read(p('/open/secret-gone')), { code: 'not_found' })
   await t.rejects(ada.read(p('/open/closed-z')), { code: 'denied' })
   await t.rejects(ada.write(p('/open/secret-x'), sourceOf('')), { code: 'parent_missing' })
+  await as(admin).symlink(p('/closed/y'), '/open/y')
+  await t.rejects(ada.read(p('/closed/y')), { code: 'denied' })
+  await t.rejects(ada.open(p('/closed/y'), 'update'), { code: 'denied' }, 'a handle that also reads')
+  await as(admin).symlink(p('/open/closed'), '/closed')
+  await t.rejects(ada.assertMembersReadable(p('/open'), ['closed']), { code: 'denied' }, 'before the zip begins')
   t.match(await ada.stat(p('/open/closed-z')), { kind: 'file', size: 1 })
+})
+
+void t.test('the URL of a symlink to where a grant denies to read needs a signature of the target', async (t) => {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'tidegate-grants-')))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const { as, grant } = await granting(t, { '/': { driverOf: () => openLocal(folder) } })
+  await fill(as(admin), { '/secret/x': 'x', '/open/y': 'y' })
+  await as(admin).symlink(p('/open/x'), '/secret/x')
+  await as(admin).symlink(p('/secret/y'), '/secret/x')
+  await as(admin).symlink(p('/way'), '/open')
+  const reader = (path: string) => as({ userId: 0, role: 'guest', may: [], onlyPath: p(path) })
+  t.equal(await text(reader('/open/x').read(p('/open/x'))), 'x')
+  await grant('/secret', { deny: ['read'] })
+  await t.rejects(reader('/open/x').read(p('/open/x')), { code: 'denied' })
+  for (const path of ['/secret/x', '/secret/y', '/open/y', '/way/y']) await reader(path).read(p(path))
+})
+
+void t.test('a signed URL asks no grant, whoever it is of', async (t) => {
+  const { as, grant } = await granting(t)
+  await fill(as(admin), { '/a/x': 'x' })
+  await grant('/a', { deny: ['see'] })
+  const signed = as({ ...none, onlyPath: p('/a/x') })
+  t.equal(await text(signed.read(p('/a/x'))), 'x')
+  t.match(await signed.stat(p('/a/x')), { size: 1 })
+})
+
+void t.test('a move asks the credential before it tells what is not seen', async (t) => {
+  const { as, grant } = await granting(t)
+  await fill(as(admin), { '/a/x': 'x', '/s/x': 'x' })
+  await grant('/s', { deny: ['see'] })
+  const answers = async (who: Asker) => {
+    const moves = [as(who).move(p('/s/x'), p('/a/y'), keep), as(who).move(p('/a/x'), p('/s/y'), keep)]
+    return Promise.all(moves.map(outcome))
+  }
+  t.same(await answers({}), ['not_found', 'parent_missing'])
+  t.same(await answers({ readOnly: true }), ['denied', 'denied'])
+  t.same(await answers({ signal: AbortSignal.abort() }), ['unauthenticated', 'unauthenticated'])
+})
+
+void t.test('a base folder that a grant does not let a user see is not found', async (t) => {
+  const { as, grant } = await granting(t)
+  await fill(as(admin), { '/home/x': 'x' })
+  await grant('/home', { deny: ['see'] })
+  const ada = as({ base: '/home' })
+  t.equal(await outcome(ada.stat(p('/'))), 'not_found')
+  t.equal(await outcome(ada.list(p('/'))), 'not_found')
+  t.same(await names(as({ ...only, base: '/home' }), '/'), [], 'empty for who is granted only')
+  await grant('/home/x', { allow: ['see'] })
+  t.same(await names(ada, '/'), ['x'], 'the way to a grant')
 })
 
 void t.test('locks of members that are not seen are not shown', async (t) => {
