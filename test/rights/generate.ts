@@ -1,6 +1,16 @@
-/** Worlds and questions for the model of rights. A seed repeats them. They are small, so that grants meet rules. */
+/** Worlds and questions for the model of rights, which a seed repeats. They are small: grants and rules meet. */
 import type { Permission } from '../../src/accounts/principal.js'
-import { childOf, isWithin, nameOf, parentOf, root, selfAndAncestors, type Path } from '../../src/base/path.js'
+import {
+  childOf,
+  isWithin,
+  nameOf,
+  parentOf,
+  root,
+  selfAndAncestors,
+  under,
+  within,
+  type Path,
+} from '../../src/base/path.js'
 import { Random } from '../soak/chaos/random.js'
 import {
   rights,
@@ -54,7 +64,7 @@ export function generateWorld(seed: number): World {
     grants: generateGrants(random, users, groups, folders),
     rules: random.chance(0.2) ? [] : generateRules(random, users, folders),
     entries,
-    symlinks: random.chance(0.1) ? generateSymlinks(random, entries) : [],
+    symlinks: random.chance(0.25) ? generateSymlinks(random, entries) : [],
   }
 }
 
@@ -130,8 +140,9 @@ function generateGrants(
     const path = random.chance(0.7) ? folder : childOf(folder, random.pick(names))
     const mentioned = random.chance(0.2) ? rights : random.some(rights, 0.35)
     const denied = random.chance(0.5) ? random.some(mentioned, 0.4) : []
-    // A grant that allows anything allows `see`, so it does not deny it.
-    const allow = denied.includes('see') ? [] : mentioned.filter((right) => !denied.includes(right))
+    // A grant that allows anything allows `see`; seldom it denies it nevertheless.
+    const isClosed = denied.includes('see') && random.chance(0.9)
+    const allow = isClosed ? [] : mentioned.filter((right) => !denied.includes(right))
     grants.set(JSON.stringify([subject, path]), { id, subject, path, allow, deny: denied })
   }
   return [...grants.values()]
@@ -157,7 +168,9 @@ function generateRules(random: Choices, users: readonly User[], folders: readonl
 /** One symlink, beside the entries, that leads to one of them. */
 function generateSymlinks(random: Choices, entries: readonly Entry[]): World['symlinks'] {
   const folders = entries.filter(({ kind }) => kind === 'folder').map(({ path }) => path)
-  return [{ path: childOf(random.pick([root, ...folders]), 'link'), target: random.pick(entries).path }]
+  const target = random.pick(entries).path
+  const outside = [root, ...folders].filter((folder) => !isWithin(target, folder))
+  return [{ path: childOf(random.pick(outside), 'link'), target }]
 }
 
 export function generateQuestion(world: World, random: Random): Question {
@@ -172,16 +185,18 @@ interface Subject {
 
 function askAbout(world: World, random: Choices): Question {
   const subject = subjectOf(world, random)
-  const { user, path } = subject
+  const { user } = subject
+  const path = throughSymlink(world, random, subject.path)
   // The root has no new path.
   const action = path === root && needsNewPath(subject.action) ? 'see' : subject.action
   const to = generateNewPath(world, random, user, action, path)
+  const named = to && throughSymlink(world, random, to)
   const isReading = action === 'see' || action === 'read'
   return {
     user: user.id,
     action,
     path,
-    ...(to === undefined ? {} : { to }),
+    ...(named === undefined ? {} : { to: named }),
     protocol: random.chance(0.85) ? 'http' : random.pick(['webdav', 'sftp']),
     time: Math.floor(random.between(0, 100)),
     ...(random.chance(0.9) ? { network: random.pick(networks) } : {}),
@@ -205,7 +220,7 @@ function subjectOf(world: World, random: Choices): Subject {
   if (kind === 'rule' && rule) subject = nearRule(world, random, rule)
   if (subject && (isWithin(subject.user.base, subject.path) || random.chance(0.25))) return subject
   const user = random.pick(world.users)
-  return { user, action: random.pick(rights), path: generatePath(world, random, user) }
+  return { user, action: random.pick(rights), path: random.chance(0.1) ? user.base : generatePath(world, random, user) }
 }
 
 function nearGrant(world: World, random: Choices, grant: Grant): Subject {
@@ -213,7 +228,8 @@ function nearGrant(world: World, random: Choices, grant: Grant): Subject {
   const { path } = grant
   if (grant.deny.includes('see') && random.chance(0.6)) return { user, action: 'write', path }
   if (random.chance(0.15)) return { user, action: 'see', path: random.pick([...selfAndAncestors(parentOf(path))]) }
-  if (random.chance(0.1)) return { user, action: random.pick(['rename', 'move', 'remove']), path }
+  const taking = (['rename', 'move', 'remove'] as const).filter((right) => grant.allow.includes(right))
+  if (taking.length > 0 && random.chance(0.25)) return { user, action: random.pick(taking), path }
   const mentioned = random.chance(0.7) ? random.of([...grant.allow, ...grant.deny]) : undefined
   return { user, action: mentioned ?? random.pick(rights), path: generatePathNear(world, random, path) }
 }
@@ -243,6 +259,12 @@ function nearRule(world: World, random: Choices, rule: Rule): Subject {
     return { user: random.pick(writers), action: random.pick(['remove', 'rename', 'move']), path: above }
   }
   return { user: random.pick(writers), action: random.pick(rights), path }
+}
+
+/** The path by the name of a symlink that leads to it or to a folder that it is in, at times. */
+function throughSymlink(world: World, random: Choices, path: Path): Path {
+  const symlink = world.symlinks.find(({ target }) => isWithin(target, path))
+  return symlink && random.chance(0.5) ? under(symlink.path, within(symlink.target, path) ?? root) : path
 }
 
 /** The users for whom a grant holds; all, if it is of a group without members. */
@@ -301,6 +323,9 @@ function generateNewPath(world: World, random: Choices, user: User, action: Righ
   const isTarget = (folder: Path) => isWithin(user.base, folder) && !isWithin(path, folder)
   const folders = [root, ...world.entries.filter(({ kind }) => kind === 'folder').map((entry) => entry.path)]
   const granted = world.grants.map((grant) => grant.path)
+  const aboveGrant = granted.flatMap((each) => [...selfAndAncestors(parentOf(each))])
+  const landing = random.of(aboveGrant.filter((each) => each !== root && isTarget(parentOf(each)) && each !== path))
+  if (landing !== undefined && random.chance(0.25)) return landing
   const folder = random.of((random.chance(0.4) ? granted : folders).filter(isTarget)) ?? parentOf(path)
   return childOf(folder, folder === parentOf(path) || random.chance(0.3) ? otherName : nameOf(path))
 }

@@ -185,7 +185,8 @@ const examples: readonly Example[] = [
     rules: [{ path: '/a', hide: ['^b$'], password: 'p', passwordSub: true, writeUsers: [1], writeUsersSub: true }],
     asks: [
       ['ann write /a/b', 'unauthenticated, credential', { revoked: true }],
-      ['ann write /a/b', 'hidden, hidden'],
+      ['ann write /a/b', 'not_found, notSeen'],
+      ['bob write /a/b', 'hidden, hidden'],
       ['ann write /a/file', 'password_required, password'],
       ['ann write /a/file', 'denied, writeUsers', { password: 'p' }],
       ['ann read /a/file', 'allowed', { password: 'p' }],
@@ -241,6 +242,14 @@ const examples: readonly Example[] = [
       ['ann read /a/file', 'allowed', { signed: asPath('/a/file') }],
       ['ann read /a/b', 'denied, signed', { signed: asPath('/a/file') }],
       ['ann write /a/file', 'denied, signed', { signed: asPath('/a/file') }],
+      ['ann read /d/link', 'denied, signed', { signed: asPath('/d/link') }],
+      ['ann read /a/link', 'allowed', { signed: asPath('/a/link') }],
+      ['ann read /a/out', 'allowed', { signed: asPath('/a/out') }],
+    ],
+    symlinks: [
+      ['/d/link', '/a/file'],
+      ['/a/link', '/a/b'],
+      ['/a/out', '/d/file'],
     ],
   },
   {
@@ -604,8 +613,9 @@ const examples: readonly Example[] = [
       ['ann read /a', 'allowed'],
       ['ann copy /d /home/d', 'denied, unreadableMember'],
       ['ann read /d', 'allowed', { wholeTree: true }],
-      ['ann copy /sales /home/sales', 'allowed'],
-      ['ann copy /home /a/home', 'password_required, password'],
+      ['ann copy /sales /home/sales', 'denied, unreadableMember'],
+      ['ann read /sales', 'allowed', { wholeTree: true }],
+      ['ann copy /home /a/home', 'password_required, ruleBelow'],
       ['ann copy /home /a/home', 'allowed', { password: 'p' }],
     ],
   },
@@ -660,7 +670,9 @@ const examples: readonly Example[] = [
     asks: [
       ['ann read /d/link/file', 'denied, grant'],
       ['ann write /d/link/file', 'allowed'],
-      ['carl read /home/out/file', 'not_found, base'],
+      ['ann move /d/link/file /d/file2', 'denied, grant'],
+      ['ann remove /d/link', 'allowed'],
+      ['carl read /home/out/file', 'denied, base'],
     ],
   },
   {
@@ -679,6 +691,50 @@ const examples: readonly Example[] = [
     asks: [
       ['guest see /a', 'not_found, notSeen'],
       ['guest write /d/file', 'allowed'],
+    ],
+  },
+  {
+    sentence: 'a move sheds no denial below its target, nor does a rename',
+    grants: ['ann /a -read', 'ann /home/b/c +read', 'ann /home/b -read', 'ann /a/other +read', 'ann /d/new/x -write'],
+    asks: [
+      ['ann move /a/b /home/b', 'denied, grant'],
+      ['ann rename /a/file /a/other', 'denied, grant'],
+      ['ann rename /a/file /a/third', 'allowed'],
+      ['ann move /home/x /d/new', 'denied, wholeTree'],
+    ],
+  },
+  {
+    sentence: 'of two paths the first is asked first, but a move asks before all else whether both are seen',
+    grants: ['ann /a -move -copy', 'ann /d/b -see'],
+    asks: [
+      ['ann move /a/file /d/b/x', 'parent_missing, notSeen'],
+      ['ann copy /a/file /d/b/x', 'denied, grant'],
+      ['ann move /a/file /d/b/x', 'unauthenticated, credential', { revoked: true }],
+    ],
+  },
+  {
+    sentence: 'as today: on a change the rule of the parent folder decides, on a look that of the path itself',
+    rules: [
+      { path: '/a', password: 'p' },
+      { path: '/a/b', readUsers: [ids.ann] },
+    ],
+    asks: [
+      ['bob see /a/b', 'hidden, readUsers'],
+      ['ann see /a/b', 'allowed'],
+      ['ann rename /a/b /a/b2', 'password_required, password'],
+      ['bob rename /a/b /a/b2', 'denied, permission', { password: 'p' }],
+      ['ann read /a', 'password_required, password'],
+      ['ann rename /a /a2', 'password_required, ruleBelow'],
+    ],
+  },
+  {
+    sentence: 'as today: what is replaced is removed if it is a folder, and written if it is a file',
+    users: [user('ann', { permissions: ['copy', 'move'] }), user('bob', { permissions: ['copy', 'write'] })],
+    asks: [
+      ['ann copy /d /home/x', 'denied, permission', { replaces: true }],
+      ['ann copy /d/file /a/file', 'denied, permission', { replaces: true }],
+      ['bob copy /d/file /a/file', 'allowed', { replaces: true }],
+      ['bob copy /d/file /home/x', 'denied, permission', { replaces: true }],
     ],
   },
   {

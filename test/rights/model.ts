@@ -7,7 +7,17 @@
  */
 import type { Permission } from '../../src/accounts/principal.js'
 import type { ErrorCode } from '../../src/base/errors.js'
-import { childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from '../../src/base/path.js'
+import {
+  childOf,
+  isWithin,
+  nameOf,
+  parentOf,
+  root,
+  selfAndAncestors,
+  under,
+  within,
+  type Path,
+} from '../../src/base/path.js'
 
 export const rights = ['see', 'read', 'write', 'rename', 'move', 'copy', 'remove', 'share'] as const
 export type Right = (typeof rights)[number]
@@ -158,21 +168,25 @@ function refused(error: ErrorCode, decidedBy: Cause): Decision {
  * is allowed."
  */
 export function decide(world: World, question: Question): Decision {
-  if (question.signed !== undefined) return bySignedUrl(question, question.signed)
-  const asked = pathsAsked(world, question)
-  let refusal: Refusal = byCredential(world, question)
-  for (const each of asked) {
-    refusal ??= byBase(world, question, each)
-    refusal ??= bySight(world, question, each)
-    refusal ??= byReadUsers(world, question, each.path)
-    refusal ??= byPassword(world, question, each.path)
-    refusal ??= byRight(world, question, each)
-    refusal ??= byWriteUsers(world, question, each)
-  }
-  refusal ??= byGrantsBelow(world, question)
-  refusal ??= byMembers(world, question)
-  refusal ??= byRulesBelow(world, question)
+  if (question.signed !== undefined) return bySignedUrl(world, question, question.signed)
+  let refusal: Refusal = byFunction(world, question)
+  for (const each of pathsAsked(world, question)) refusal ??= byPath(world, question, each)
+  refusal ??= byTrees(world, question)
   return refusal ?? { allowed: true, error: undefined, decidedBy: causeOfPermission(world, question) }
+}
+
+/** The steps for one of the paths that are asked. */
+function byPath(world: World, question: Question, asked: Asked): Refusal {
+  return (
+    byCredential(world, question, asked) ??
+    byBase(world, question, asked) ??
+    bySight(world, question, asked) ??
+    (asked.as === 'sight' ? undefined : (byName(world, question, asked) ?? byRulesAndRights(world, question, asked)))
+  )
+}
+
+function byRulesAndRights(world: World, question: Question, asked: Asked): Refusal {
+  return byRules(world, question, asked) ?? byRight(world, question, asked) ?? byWriteUsers(world, question, asked)
 }
 
 /** What allowed it: that the path is a way, or the verdict on the action at the path. */
@@ -280,8 +294,8 @@ function verdict(
   if (right === 'write') {
     // The permission for offline downloads includes the one to write.
     if (question?.offlineDownload && hasPermission(world, user, 'offlineDownload')) return { allowed: true, cause }
-    const rule = nearestRule(world, path)
-    if (rule?.write && covers(world, rule, rule.writeSub, path)) {
+    const rule = nearestRule(world, parentOf(path))
+    if (rule?.write && holdsIn(rule, rule.writeSub, parentOf(path))) {
       return { allowed: true, cause: { step: 'ruleWithWrite', path, rule } }
     }
   }
@@ -317,16 +331,23 @@ function isFolder(world: World, path: Path): boolean {
   return path === root || world.entries.some((entry) => entry.path === path && entry.kind === 'folder')
 }
 
-function isFile(world: World, path: Path): boolean {
-  return world.entries.some((entry) => entry.path === path && entry.kind === 'file')
+/** "Each part of a rule states whether it also applies below its own folder." (docs/users.md) */
+function holdsIn(rule: Rule, sub: boolean | undefined, folder: Path): boolean {
+  return sub === true || rule.path === folder
 }
 
 /**
- * "Each part of a rule states whether it also applies below its own folder." (docs/users.md) A part that does not
- * applies to the folder and to the files in it; a name that does not exist is answered as a file.
+ * Whether a part of the rule that decides on the path applies to it. As today: on a change, or a copy, the rule of the
+ * folder that the path is in decides; on a look, that of the path itself. A part that does not apply below its own
+ * folder applies to the files in it.
  */
-function covers(world: World, rule: Rule, sub: boolean | undefined, path: Path): boolean {
-  return sub === true || rule.path === path || (rule.path === parentOf(path) && !isFolder(world, path))
+function applies(rule: Rule, sub: boolean | undefined, { path, as }: Asked, isFile: boolean): boolean {
+  if (as !== 'look') return holdsIn(rule, sub, parentOf(path))
+  return holdsIn(rule, sub, path) || (isFile && rule.path === parentOf(path))
+}
+
+function rulingOn(world: World, { path, as }: Asked): Rule | undefined {
+  return nearestRule(world, as === 'look' ? path : parentOf(path))
 }
 
 /** "`read_users` and `write_users` stay lists of user ids." An empty list names everybody. */
@@ -335,198 +356,296 @@ function excludes(users: readonly number[] | undefined, user: User): boolean {
 }
 
 /**
- * The rule that hides the path, or a folder that it is in. A rule hides names in its folder, and below it with
- * `hideSub`; of the rules of a folder the nearest counts.
+ * The rule that hides the path, or a folder that it is in. "Only the nearest rule at or above a path applies"
+ * (docs/api.md): of the folder that the path is in. A rule hides names in its folder, and below it with `hideSub`. The
+ * names of the base folder, which an admin has chosen, are seen.
  */
 function hidingRule(world: World, user: User, path: Path): Rule | undefined {
   if (hasPermission(world, user, 'seeHidden') || path === root) return undefined
-  const folder = parentOf(path)
-  const rule = nearestRule(world, folder)
-  const isActive = rule !== undefined && (rule.path === folder || rule.hideSub === true)
-  if (isActive && rule.hide?.some((pattern) => new RegExp(pattern, 'u').test(nameOf(path)))) return rule
-  return hidingRule(world, user, folder)
+  const rule = nearestRule(world, parentOf(path))
+  if (!rule) return undefined
+  const inBase = [...selfAndAncestors(path)].filter((at) => !isWithin(at, user.base))
+  return inBase.some((at) => hidesName(rule, at)) ? rule : undefined
 }
 
-function ruleAgainstReader(world: World, user: User, path: Path): Rule | undefined {
-  const rule = nearestRule(world, path)
-  return rule && covers(world, rule, rule.readUsersSub, path) && excludes(rule.readUsers, user) ? rule : undefined
+/** Whether the rule hides the last name of a path. */
+function hidesName(rule: Rule, path: Path): boolean {
+  if (!isStrictlyBelow(rule.path, path) || !holdsIn(rule, rule.hideSub, parentOf(path))) return false
+  return rule.hide?.some((pattern) => new RegExp(pattern, 'u').test(nameOf(path))) === true
 }
 
-function ruleAgainstWriter(world: World, user: User, path: Path): Rule | undefined {
-  const rule = nearestRule(world, path)
-  return rule && covers(world, rule, rule.writeUsersSub, path) && excludes(rule.writeUsers, user) ? rule : undefined
-}
-
-function ruleWithPassword(world: World, user: User, path: Path, sent: string | undefined): Rule | undefined {
-  const rule = nearestRule(world, path)
-  if (!rule?.password || hasPermission(world, user, 'skipPasswords')) return undefined
-  return covers(world, rule, rule.passwordSub, path) && sent !== rule.password ? rule : undefined
+/** The rule of a folder from which it leaves the user out as a reader: listings do not show the folder. */
+function ownRuleAgainstReader(world: World, user: User, path: Path): Rule | undefined {
+  return world.rules.find((rule) => rule.path === path && excludes(rule.readUsers, user))
 }
 
 // ---- Step 1 ------------------------------------------------------------------------------------------------------
 
-/** "A signed URL is judged as today and asks no grant": it allows to read its one path, and satisfies folder rules. */
-function bySignedUrl({ action, path }: Question, signed: Path): Decision {
+/**
+ * "A signed URL is judged as today and asks no grant": it allows to read its one path, and satisfies folder rules.
+ * Where that is a symlink, what it leads to needs a signature of its own, unless the same rule or a grant closes both.
+ */
+function bySignedUrl(world: World, { action, path }: Question, signed: Path): Decision {
   const cause = { step: 'signed', path } as const
-  const allowed = path === signed && (action === 'read' || action === 'see')
-  return allowed ? { allowed, error: undefined, decidedBy: cause } : refused('denied', cause)
+  const isAsked = path === signed && (action === 'read' || action === 'see')
+  const target = realPath(world, path, true)
+  const isAllowed = isAsked && (target === path || signatureOpens(world, path, target))
+  return isAllowed ? { allowed: true, error: undefined, decidedBy: cause } : refused('denied', cause)
+}
+
+function signatureOpens(world: World, symlink: Path, target: Path): boolean {
+  if (isClosedByGrant(world, target) && !isClosedByGrant(world, symlink)) return false
+  const hiding = nearestRule(world, parentOf(target))
+  if (hiding && [...selfAndAncestors(target)].some((at) => hidesName(hiding, at))) return false
+  const isSameRule = nearestRule(world, target) === nearestRule(world, symlink) && isClosedByRule(world, symlink)
+  return isSameRule || !isClosedByRule(world, target)
 }
 
 /**
  * "1. Credential: revoked, past its end, a network that is not allowed, the protocol's permissions, a read-only app
- * password." "Networks are asked at the request": a task has none.
+ * password." "Networks are asked at the request": a task has none. The source of a copy is not changed.
  */
-function byCredential(world: World, question: Question): Refusal {
+function byCredential(world: World, question: Question, { as, right }: Asked): Refusal {
   const user = userOf(world, question.user)
   const { network, protocol } = question
-  const changes = question.action !== 'see' && question.action !== 'read'
+  const looks = as === 'look'
   const isPast = user.expires !== undefined && question.time >= user.expires
   const isElsewhere = network !== undefined && user.allowFrom.length > 0 && !user.allowFrom.includes(network)
   if (question.revoked || isPast || isElsewhere) return refused('unauthenticated', { step: 'credential' })
+  if (question.readOnly && !looks && right !== 'copy') return refused('denied', { step: 'readOnly' })
   if (protocol !== 'http') {
     const mayUse = hasPermission(world, user, protocol === 'webdav' ? 'webdavRead' : 'sftpRead')
     const mayChange = hasPermission(world, user, protocol === 'webdav' ? 'webdavManage' : 'sftpManage')
-    if (!mayUse || (changes && !mayChange)) return refused('denied', { step: 'protocol' })
-  }
-  if (question.readOnly && changes) return refused('denied', { step: 'readOnly' })
-  // "The user's general permissions open protocols and functions, never a path."
-  if (question.offlineDownload && !hasPermission(world, user, 'offlineDownload')) {
-    return refused('denied', { step: 'function' })
+    if (!mayUse || (!looks && !mayChange)) return refused('denied', { step: 'protocol' })
   }
   return undefined
+}
+
+/** "The user's general permissions open protocols and functions, never a path." */
+function byFunction(world: World, question: Question): Refusal {
+  const user = userOf(world, question.user)
+  if (question.offlineDownload !== true || hasPermission(world, user, 'offlineDownload')) return undefined
+  return (
+    byCredential(world, question, asked(question.path, 'change', 'write')) ?? refused('denied', { step: 'function' })
+  )
 }
 
 // ---- Which path is asked -----------------------------------------------------------------------------------------
 
 interface Asked {
   readonly path: Path
-  readonly rights: readonly Right[]
+  /**
+   * Whether something changes here: then the folder rule of the parent folder and `write_users` are asked. The source
+   * of a copy is asked as a change that `write_users` do not concern. `sight`: only whether the path is seen.
+   */
+  readonly as: 'look' | 'change' | 'sight'
+  /** Undefined where no right is asked. */
+  readonly right: Right | undefined
   /** Whether the entry is created here, so that one that is not seen is answered as in a missing folder. */
   readonly makes: boolean
-  /** Whether something changes here: it asks `write_users`. */
-  readonly changes: boolean
+  /** A path that a symlink leads to. */
+  readonly isTarget?: boolean
+}
+
+function asked(path: Path, as: Asked['as'], right: Right | undefined, makes = false): Asked {
+  return { path, as, right, makes }
 }
 
 /**
- * "**Which path is asked.**", and "**Symlinks**: the target's path is asked too": after the path that leads to it, and
- * for the same rights.
+ * The path without the symlinks that it leads through; with `last`, also without one that it ends with. "**Symlinks**:
+ * the target's path is asked too".
  */
-function pathsAsked(world: World, question: Question): readonly Asked[] {
-  return namedPathsAsked(world, question).flatMap((each) => {
-    const real = realPath(world, each.path)
-    return real === each.path ? [each] : [each, { ...each, path: real }]
-  })
-}
-
-function realPath(world: World, path: Path): Path {
-  const symlink = world.symlinks.find((each) => isWithin(each.path, path))
+function realPath(world: World, path: Path, last: boolean): Path {
+  const symlink = world.symlinks.find((each) => isWithin(each.path, path) && (last || each.path !== path))
   return symlink ? under(symlink.target, within(symlink.path, path) ?? root) : path
 }
 
-function namedPathsAsked(world: World, question: Question): readonly Asked[] {
-  const user = userOf(world, question.user)
+/** The path that is asked, and then the one that its symlinks lead to, for the same right. */
+function withTarget(world: World, first: Asked, last: boolean): readonly Asked[] {
+  const path = realPath(world, first.path, last)
+  return path === first.path ? [first] : [first, { ...first, path, isTarget: true }]
+}
+
+/** The path of what is moved, removed or copied: a symlink itself, and not what it leads to. */
+function sourceOf(world: World, { path }: Question): Path {
+  return realPath(world, path, false)
+}
+
+function newPathOf({ action, to }: Question): Path {
+  if (to === undefined) throw new Error(`${action} needs a new path`)
+  return to
+}
+
+/** "**Which path is asked.**" Of two paths the first is asked first, but a move asks at first whether both are seen. */
+function pathsAsked(world: World, question: Question): readonly Asked[] {
   const { action, path } = question
-  const at = { path, makes: false, changes: true }
-  const to = () => {
-    if (question.to === undefined) throw new Error(`${action} needs a new path`)
-    return { path: question.to, makes: true, changes: true }
-  }
   switch (action) {
     case 'see':
     case 'read':
     case 'share':
       // "`remove`, `share`: the entry."
-      return [{ ...at, rights: [action], changes: false }]
+      return withTarget(world, asked(path, 'look', action), true)
     case 'remove':
-      return [{ ...at, rights: ['remove'] }]
-    case 'write':
+      return withTarget(world, asked(path, 'change', 'remove'), false)
+    case 'write': {
       // "`write`: the entry (also folders, attributes, properties, locks, refresh, offline downloads); a handle that
       // also reads asks `read`."
-      return [{ ...at, rights: question.reads ? ['write', 'read'] : ['write'], makes: question.makes === true }]
+      const writes = withTarget(world, asked(path, 'change', 'write', question.makes === true), true)
+      return question.reads ? [...writes, ...writes.map((each) => ({ ...each, right: 'read' as const }))] : writes
+    }
     case 'rename':
-      // "`rename`: the old and the new path."
-      return [
-        { ...at, rights: ['rename'] },
-        { ...to(), rights: ['rename'] },
-      ]
     case 'move':
-      return [{ ...at, rights: rightsAtSourceOfMove(world, user, path, to().path) }, target(world, user, to())]
-    case 'copy':
+      return pathsOfMove(world, question)
+    case 'copy': {
       // "`copy`: `copy` and `read` at the source, `write` at the target."
-      return [{ ...at, rights: ['copy', 'read'], changes: false }, target(world, user, to())]
+      const to = newPathOf(question)
+      return [
+        ...withTarget(world, asked(path, 'look', 'read'), true),
+        asked(sourceOf(world, question), 'change', 'copy'),
+        ...pathsOfTarget(world, question),
+        targetAsked(world, question, realPath(world, to, false)),
+        ...replacedAsked(world, question),
+      ]
+    }
   }
+}
+
+/** A move asks the paths that symlinks lead to, and whether those are seen that are named. */
+function pathsOfMove(world: World, question: Question): readonly Asked[] {
+  const [source, target] = [sourceOf(world, question), realPath(world, newPathOf(question), false)]
+  const followed = rightsOfMove(world, question, source).map((right) => asked(source, 'change', right))
+  return [
+    asked(question.path, 'sight', 'move'),
+    // As today, what a symlink leads to is asked as what is moved elsewhere is.
+    ...(source === question.path ? [] : followed.map((each) => ({ ...each, isTarget: true }))),
+    ...pathsOfTarget(world, question),
+    ...rightsAtSource(world, question).map((right) => asked(source, 'change', right)),
+    // "`rename`: the old and the new path."
+    isRename(world, question) ? asked(target, 'change', 'rename', true) : targetAsked(world, question, target),
+    ...replacedAsked(world, question),
+  ]
+}
+
+/** Whether the new path is seen, and what is asked where a symlink leads elsewhere. */
+function pathsOfTarget(world: World, question: Question): readonly Asked[] {
+  const to = newPathOf(question)
+  const target = realPath(world, to, false)
+  const named = asked(to, 'sight', undefined, true)
+  return target === to ? [named] : [named, { ...targetAsked(world, question, target), isTarget: true }]
+}
+
+/** A move within a folder is a rename. */
+function isRename(world: World, question: Question): boolean {
+  return parentOf(sourceOf(world, question)) === parentOf(realPath(world, newPathOf(question), false))
+}
+
+/** What a rename or move asks at the source, and of all that is below it. */
+function actionsOf(world: World, question: Question): readonly ('rename' | 'move')[] {
+  if (isRename(world, question)) return ['rename']
+  return nameOf(question.path) === nameOf(newPathOf(question)) ? ['move'] : ['move', 'rename']
 }
 
 /**
  * "`move`: at the source `move`, `rename` too if the name changes (as today), `remove` too if a grant mentions it
- * there, and `read` wherever the caller could read at the target (a move sheds no denial); at the target `write`."
+ * there". What it could read at the target is asked at the end: `byLanding`.
  */
-function rightsAtSourceOfMove(world: World, user: User, path: Path, to: Path): readonly Right[] {
-  const asked: Right[] = ['move']
-  if (nameOf(path) !== nameOf(to)) asked.push('rename')
-  if (decidingGrant(grantsOf(world, user), 'remove', path)) asked.push('remove')
-  const couldRead = seesByGrants(world, user, to) && verdict(world, user, 'read', to).allowed
-  if (couldRead) asked.push('read')
-  return asked
+function rightsAtSource(world: World, question: Question): readonly Right[] {
+  const source = sourceOf(world, question)
+  return actionsOf(world, question).flatMap((action) =>
+    action === 'move' ? rightsOfMove(world, question, source) : [action],
+  )
+}
+
+function rightsOfMove(world: World, question: Question, path: Path): readonly Right[] {
+  const mentioned = decidingGrant(grantsOf(world, userOf(world, question.user)), 'remove', path) !== undefined
+  return mentioned ? ['remove', 'move'] : ['move']
 }
 
 /**
  * "Of targets of moves and copies `write` is asked if a grant mentions it there or the caller is granted only; else
  * today's rule for targets holds": no permission to write is needed, and folder rules are asked.
  */
-function target(world: World, user: User, to: Omit<Asked, 'rights'>): Asked {
-  const mentioned = decidingGrant(grantsOf(world, user), 'write', to.path) !== undefined
-  return { ...to, rights: mentioned || isGrantedOnly(world, user) ? ['write'] : [] }
+function targetAsked(world: World, question: Question, to: Path): Asked {
+  const user = userOf(world, question.user)
+  const mentioned = decidingGrant(grantsOf(world, user), 'write', to) !== undefined
+  return asked(to, 'change', mentioned || isGrantedOnly(world, user) ? 'write' : undefined, true)
+}
+
+/** As today: a folder that is replaced is removed, and a file that is replaced is written. */
+function replacedAsked(world: World, question: Question): readonly Asked[] {
+  const to = realPath(world, newPathOf(question), false)
+  const replaced = question.replaces === true ? world.entries.find((entry) => entry.path === to) : undefined
+  return replaced === undefined ? [] : [asked(to, 'change', replaced.kind === 'folder' ? 'remove' : 'write', true)]
 }
 
 // ---- Steps 2 to 5 ------------------------------------------------------------------------------------------------
 
-/** "The base folder is the user's `/`, as today; grants outside it have no effect". */
-function byBase(world: World, question: Question, { path }: Asked): Refusal {
-  return isWithin(userOf(world, question.user).base, path) ? undefined : refused('not_found', { step: 'base', path })
+/** "The base folder is the user's `/`, as today; grants outside it have no effect". No symlink leads out of it. */
+function byBase(world: World, question: Question, { path, isTarget }: Asked): Refusal {
+  const isInside = isWithin(userOf(world, question.user).base, path)
+  return isInside ? undefined : refused(isTarget === true ? 'denied' : 'not_found', { step: 'base', path })
 }
 
 /**
- * "2. Not seen: a name that a folder rule hides (403 over HTTP, as today), or `see` refused by the grants ("not found"
- * everywhere; for what would be made there, as in a missing folder)."
+ * "2. Not seen: … `see` refused by the grants ("not found" everywhere; for what would be made there, as in a missing
+ * folder)." This is asked before hidden names, whose answer tells more.
  */
 function bySight(world: World, question: Question, { path, makes }: Asked): Refusal {
   const user = userOf(world, question.user)
-  const rule = hidingRule(world, user, path)
-  if (rule) return refused('hidden', { step: 'hidden', path, rule })
   if (seesByGrants(world, user, path) || wayTo(world, user, path)) return undefined
   const { grant } = verdict(world, user, 'see', path).cause
   return refused(makes ? 'parent_missing' : 'not_found', { step: 'notSeen', path, grant })
 }
 
-/** "3. Folder rules: `read_users`, password." Whom `read_users` leaves out does not see the path. */
-function byReadUsers(world: World, question: Question, path: Path): Refusal {
-  const rule = ruleAgainstReader(world, userOf(world, question.user), path)
-  return rule && refused('hidden', { step: 'readUsers', path, rule })
+/** "2. Not seen: a name that a folder rule hides (403 over HTTP, as today)". */
+function byName(world: World, question: Question, { path }: Asked): Refusal {
+  const rule = hidingRule(world, userOf(world, question.user), path)
+  return rule && refused('hidden', { step: 'hidden', path, rule })
 }
 
-/** "3. Folder rules: `read_users`, password." */
-function byPassword(world: World, question: Question, path: Path): Refusal {
-  const rule = ruleWithPassword(world, userOf(world, question.user), path, question.password)
-  return rule && refused('password_required', { step: 'password', path, rule })
+/**
+ * "3. Folder rules: `read_users`, password." As today, a folder is asked as a file is, unless it is listed. Who may
+ * list it sees it too; to others the answer does not tell that it is a folder.
+ */
+function byRules(world: World, question: Question, asked: Asked): Refusal {
+  const asFile = byReadUsers(world, question, asked, true) ?? byPassword(world, question, asked, true)
+  if (asked.as !== 'look' || !isFolder(world, realPath(world, asked.path, true))) return asFile
+  const asFolder = byReadUsers(world, question, asked, false) ?? byPassword(world, question, asked, false)
+  if (question.action === 'read' && question.wholeTree === true) return asFolder
+  return asked.right === 'read' || asFolder ? asFile : undefined
 }
 
-/** "4. The right", for each right that is asked. A way "cannot be read or changed otherwise (`denied`)". */
-function byRight(world: World, question: Question, { path, rights, makes, changes }: Asked): Refusal {
+/** Whom `read_users` leaves out does not see the path. */
+function byReadUsers(world: World, question: Question, asked: Asked, isFile: boolean): Refusal {
+  const rule = rulingOn(world, asked)
+  if (!rule || !excludes(rule.readUsers, userOf(world, question.user))) return undefined
+  return applies(rule, rule.readUsersSub, asked, isFile) ? refused('hidden', { step: 'readUsers', rule }) : undefined
+}
+
+function byPassword(world: World, question: Question, asked: Asked, isFile: boolean): Refusal {
+  const rule = rulingOn(world, asked)
+  if (!rule?.password || question.password === rule.password) return undefined
+  if (hasPermission(world, userOf(world, question.user), 'skipPasswords')) return undefined
+  const isAsked = applies(rule, rule.passwordSub, asked, isFile)
+  return isAsked ? refused('password_required', { step: 'password', rule }) : undefined
+}
+
+/** "4. The right", if one is asked. A way "cannot be read or changed otherwise (`denied`)". */
+function byRight(world: World, question: Question, { path, right, as, makes }: Asked): Refusal {
   const user = userOf(world, question.user)
   if (wayTo(world, user, path)) {
-    if (!changes && rights.every((right) => right === 'see')) return undefined
+    if (as === 'look' && right === 'see') return undefined
     const { grant } = verdict(world, user, 'see', path).cause
     return refused('denied', { step: 'way', path, grant })
   }
-  for (const right of rights) {
-    const { allowed, cause } = verdict(world, user, right, path, question)
-    if (!allowed) return refused('denied', cause)
-    if (!makes && !isAllowedFromAbove(world, user, right, path)) {
-      return refused('denied', { ...cause, step: 'folderOfGrant' })
-    }
-  }
-  return undefined
+  if (right === undefined) return undefined
+  const { allowed, cause } = verdict(world, user, right, path, question)
+  if (!allowed) return refused('denied', cause)
+  // A new path is not the folder of a grant, but what it replaces is.
+  const isNew = makes && right !== 'remove'
+  return isNew || isAllowedFromAbove(world, user, right, path)
+    ? undefined
+    : refused('denied', { ...cause, step: 'folderOfGrant' })
 }
 
 /**
@@ -540,9 +659,13 @@ function isAllowedFromAbove(world: World, user: User, right: Right, path: Path):
 }
 
 /** "5. `write_users`." */
-function byWriteUsers(world: World, question: Question, { path, changes }: Asked): Refusal {
-  const rule = changes ? ruleAgainstWriter(world, userOf(world, question.user), path) : undefined
-  return rule && refused('denied', { step: 'writeUsers', path, rule })
+function byWriteUsers(world: World, question: Question, asked: Asked): Refusal {
+  const rule = rulingOn(world, asked)
+  if (!rule || asked.as !== 'change' || asked.right === 'copy') return undefined
+  const isExcluded = excludes(rule.writeUsers, userOf(world, question.user))
+  return isExcluded && applies(rule, rule.writeUsersSub, asked, true)
+    ? refused('denied', { step: 'writeUsers', rule })
+    : undefined
 }
 
 // ---- Whole trees -------------------------------------------------------------------------------------------------
@@ -563,92 +686,180 @@ export function refusesWholeTree(world: World, user: User, right: Right, path: P
     )
 }
 
-function byGrantsBelow(world: World, question: Question): Refusal {
-  const user = userOf(world, question.user)
-  for (const [right, path] of wholeTreesOf(world, question)) {
-    const grant = refusesWholeTree(world, user, right, path)
-    if (grant) return refused('denied', { step: 'wholeTree', path, grant })
-  }
-  return undefined
-}
-
-/** The whole trees that a question is about, each with the right that it needs there. */
-function wholeTreesOf(world: World, question: Question): readonly (readonly [Right, Path])[] {
-  const { action, path, to = path } = question
-  const replaced = question.replaces && isFolder(world, to) ? ([['remove', to]] as const) : []
-  // The refusal does not depend on what exists below, so a name that does not exist is answered as a folder.
-  const source = isFile(world, path) ? [] : [path]
+/** What is asked of everything below the paths, after the paths themselves. */
+function byTrees(world: World, question: Question): Refusal {
+  const { action } = question
+  const source = sourceOf(world, question)
+  const real = realPath(world, question.path, true)
+  const isTree = isFolder(world, source)
   switch (action) {
     case 'remove':
-      return source.map((at) => [action, at])
+      return isTree
+        ? (byTree(world, question, source, ['remove'], 'remove') ?? byHidden(world, question, source))
+        : undefined
+    case 'write':
+      // A lock of infinite depth.
+      return question.wholeTree && isFolder(world, real) ? byTree(world, question, real, ['write'], 'write') : undefined
+    case 'read':
+      return question.wholeTree ? byZip(world, question, real) : undefined
+    case 'copy':
+      return (
+        byReplaced(world, question) ??
+        (isTree ? byCopy(world, question, source) : undefined) ??
+        byReplacedNames(world, question)
+      )
     case 'rename':
     case 'move':
-      return [...source.flatMap((at) => [[action, at] as const, [action, to] as const]), ...replaced]
-    case 'copy':
-      return replaced
-    case 'write':
-      return question.wholeTree ? source.map((at) => [action, at]) : []
+      return (
+        byReplaced(world, question) ??
+        (isTree ? byTree(world, question, source, actionsOf(world, question), 'move') : undefined) ??
+        byLanding(world, question, source) ??
+        (isTree ? byRevealedNames(world, question, source) : undefined) ??
+        byReplacedNames(world, question)
+      )
     default:
-      return []
+      return undefined
   }
 }
 
 /**
- * "A copy or a zip leaves out, silently, what the caller does not see, and is refused before its first byte if it would
- * hold what the caller sees and may not read (or, for a copy, not copy): as for folder rules today."
+ * The grants below a folder, and the folder rules there, for an operation on all of it. `action`: what is asked of the
+ * members of each folder with a rule.
  */
-function byMembers(world: World, question: Question): Refusal {
-  if (question.action === 'copy') return byMembersOf(world, question, question.path, ['read', 'copy'])
-  if (question.action === 'read' && question.wholeTree) return byMembersOf(world, question, question.path, ['read'])
-  return undefined
+function byTree(world: World, question: Question, folder: Path, rights: readonly Right[], action: Right): Refusal {
+  const user = userOf(world, question.user)
+  for (const right of rights) {
+    const grant = refusesWholeTree(world, user, right, folder)
+    if (grant) return refused('denied', { step: 'wholeTree', path: folder, grant })
+  }
+  return byRulesBelow(world, question, [folder, ...foldersWithRules(world, folder)], action)
 }
 
-function byMembersOf(world: World, question: Question, folder: Path, needed: readonly Right[]): Refusal {
-  const user = userOf(world, question.user)
-  const names = world.entries.filter(({ path }) => parentOf(path) === folder).map(({ path }) => nameOf(path))
-  for (const name of visible(world, user, folder, names)) {
-    const path = childOf(folder, name)
-    const refusal =
-      byPassword(world, question, path) ??
-      byRight(world, question, { path, rights: needed, makes: false, changes: false }) ??
-      byMembersOf(world, question, path, needed)
-    if (!refusal) continue
-    const isOfRule = refusal.decidedBy.rule !== undefined
-    return isOfRule ? refusal : refused('denied', { ...refusal.decidedBy, step: 'unreadableMember' })
-  }
-  return undefined
+function foldersWithRules(world: World, folder: Path): readonly Path[] {
+  return world.rules.map(({ path }) => path).filter((path) => isStrictlyBelow(folder, path))
 }
 
 /**
  * "Who may remove a folder that contains entries they cannot see? No user: neither by removing it, nor by replacing it.
- * … whether a rule hides entries, requires a password, or restricts readers or writers. … A move is permitted if the
- * rule moves along or applies at the target too" (docs/decisions/0009-unseen-things.md)
+ * … whether a rule hides entries, requires a password, or restricts readers or writers."
+ * (docs/decisions/0009-unseen-things.md) As today, the members of each folder with a rule are asked, whether or not it
+ * has any. A rename asks to move them.
  */
-function byRulesBelow(world: World, question: Question): Refusal {
-  const { action, path, to = path, password } = question
-  const user = userOf(world, question.user)
-  const closing = (at: Path) =>
-    hidingRule(world, user, at) ??
-    ruleAgainstReader(world, user, at) ??
-    ruleWithPassword(world, user, at, password) ??
-    ruleAgainstWriter(world, user, at)
-  const check = (folder: Path, stays: (rule: Rule, at: Path) => boolean): Refusal => {
-    for (const entry of world.entries.filter((each) => isStrictlyBelow(folder, each.path))) {
-      const rule = closing(entry.path)
-      if (rule && !stays(rule, entry.path)) return refused('denied', { step: 'ruleBelow', path: entry.path, rule })
+function byRulesBelow(world: World, question: Question, folders: readonly Path[], action: Right): Refusal {
+  for (const folder of folders) {
+    if (!world.rules.some(({ path }) => path === folder)) continue
+    const member = childOf(folder, 'a member without grants')
+    const rights = action === 'move' ? rightsOfMove(world, question, member) : [action]
+    for (const right of rights) {
+      const each = asked(member, 'change', right)
+      const refusal = bySight(world, question, each) ?? byRulesAndRights(world, question, each)
+      if (refusal) return { ...refusal, decidedBy: { ...refusal.decidedBy, step: 'ruleBelow', path: folder } }
     }
-    return undefined
   }
-  let refusal: Refusal
-  if (action === 'remove') refusal = check(path, () => false)
-  if (action === 'rename' || action === 'move') {
-    refusal = check(path, (rule, at) => {
-      const landing = under(to, within(path, at) ?? root)
-      return isWithin(path, rule.path) || nearestRule(world, landing) === rule
-    })
+  return undefined
+}
+
+/** A removal is refused if the folder has entries that listings do not show. */
+function byHidden(world: World, question: Question, folder: Path): Refusal {
+  const user = userOf(world, question.user)
+  const below = [...world.entries, ...world.symlinks].filter(({ path }) => isStrictlyBelow(folder, path))
+  const hidden = below.find(({ path }) => !isListed(world, user, path))
+  return hidden && refused('denied', { step: 'ruleBelow', path: hidden.path })
+}
+
+/** "the replacement of a folder by a move or copy" */
+function byReplaced(world: World, question: Question): Refusal {
+  const to = realPath(world, newPathOf(question), false)
+  return question.replaces && isFolder(world, to) ? byTree(world, question, to, ['remove'], 'remove') : undefined
+}
+
+function byReplacedNames(world: World, question: Question): Refusal {
+  const to = realPath(world, newPathOf(question), false)
+  return question.replaces && isFolder(world, to) ? byHidden(world, question, to) : undefined
+}
+
+/**
+ * "`read` wherever the caller could read at the target (a move sheds no denial)": also below, where a grant at the
+ * target would open what is closed at the source. Of a folder, also what denies where it lands, as `write` does.
+ */
+function byLanding(world: World, question: Question, source: Path): Refusal {
+  const user = userOf(world, question.user)
+  const target = realPath(world, newPathOf(question), false)
+  const isTree = isFolder(world, source)
+  for (const landing of [target, ...(isTree ? grantedPaths(world, user, target) : [])]) {
+    const from = under(source, within(target, landing) ?? root)
+    if (reads(world, user, landing) && !reads(world, user, from))
+      return refused('denied', { step: 'grant', path: from })
   }
-  if (question.replaces && isFolder(world, to)) refusal ??= check(to, () => false)
-  return refusal
+  if (!isTree) return undefined
+  for (const right of [...actionsOf(world, question), 'write' as const]) {
+    const grant = refusesWholeTree(world, user, right, target)
+    if (grant) return refused('denied', { step: 'wholeTree', path: target, grant })
+  }
+  return undefined
+}
+
+/** Whether the grants let the user read the content. */
+function reads(world: World, user: User, path: Path): boolean {
+  return seesByGrants(world, user, path) && verdict(world, user, 'read', path).allowed
+}
+
+/** The paths below a folder that have grants of the user, and the folders on the way to them. */
+function grantedPaths(world: World, user: User, folder: Path): readonly Path[] {
+  const paths = grantsOf(world, user).flatMap(({ path }) => [...selfAndAncestors(path)])
+  return [...new Set(paths)].filter((path) => isStrictlyBelow(folder, path))
+}
+
+/**
+ * "A move is permitted if the rule moves along or applies at the target too; otherwise it would reveal hidden entries."
+ * (docs/decisions/0009-unseen-things.md)
+ */
+function byRevealedNames(world: World, question: Question, source: Path): Refusal {
+  const rule = nearestRule(world, source)
+  if (!rule?.hide?.length || hasPermission(world, userOf(world, question.user), 'seeHidden')) return undefined
+  if (rule.path === source || rule.hideSub !== true) return undefined
+  const target = realPath(world, newPathOf(question), false)
+  const there = nearestRule(world, parentOf(target))
+  const applies = there?.hide?.join() === rule.hide.join() && holdsIn(there, there.hideSub, target)
+  return applies ? undefined : refused('denied', { step: 'ruleBelow', path: source, rule })
+}
+
+/**
+ * "A copy or a zip leaves out, silently, what the caller does not see, and is refused before its first byte if it would
+ * hold what the caller sees and may not read (or, for a copy, not copy): as for folder rules today." A copy is refused
+ * by the grant alone, as a move is.
+ */
+function byCopy(world: World, question: Question, source: Path): Refusal {
+  const user = userOf(world, question.user)
+  for (const path of grantedPaths(world, user, source)) {
+    if (!seesByGrants(world, user, path) && !wayTo(world, user, path)) continue
+    if (reads(world, user, path) && verdict(world, user, 'copy', path).allowed) continue
+    return refused('denied', { step: 'unreadableMember', path })
+  }
+  const shown = foldersWithRules(world, source).filter((path) => isShownBelow(world, user, source, path))
+  return byRulesBelow(world, question, shown, 'copy')
+}
+
+/** What exists of it is asked: a zip changes nothing. */
+function byZip(world: World, question: Question, folder: Path): Refusal {
+  if (!isFolder(world, folder)) return undefined
+  const user = userOf(world, question.user)
+  for (const { path } of world.entries.filter((entry) => isStrictlyBelow(folder, entry.path))) {
+    if (!seesByGrants(world, user, path) && !wayTo(world, user, path)) continue
+    if (!reads(world, user, path)) return refused('denied', { step: 'unreadableMember', path })
+  }
+  for (const path of foldersWithRules(world, folder)) {
+    if (!isFolder(world, path) || !isShownBelow(world, user, folder, path)) continue
+    const each = asked(path, 'look', 'see')
+    const refusal = byName(world, question, each) ?? byRulesAndRights(world, question, each)
+    if (refusal) return refusal
+  }
+  return undefined
+}
+
+/** Whether listings show the path and all folders on the way from `top` to it. */
+function isShownBelow(world: World, user: User, top: Path, path: Path): boolean {
+  return [...selfAndAncestors(path)].filter((at) => isStrictlyBelow(top, at)).every((at) => isListed(world, user, at))
 }
 
 // ---- Listings and links ------------------------------------------------------------------------------------------
@@ -658,19 +869,34 @@ function byRulesBelow(world: World, question: Question): Refusal {
  * shows. A way "lists only ways and grants", because nothing else is seen there. A folder with a password is listed.
  */
 export function visible(world: World, user: User, folder: Path, names: readonly string[]): readonly string[] {
-  return names.filter((name) => {
-    const path = childOf(folder, name)
-    const isSeen = seesByGrants(world, user, path) || wayTo(world, user, path)
-    return isSeen && !hidingRule(world, user, path) && !ruleAgainstReader(world, user, path)
-  })
+  return names.filter((name) => isListed(world, user, childOf(folder, name)))
+}
+
+function isListed(world: World, user: User, path: Path): boolean {
+  const isSeen = seesByGrants(world, user, path) || wayTo(world, user, path)
+  return isSeen && !hidingRule(world, user, path) && !ownRuleAgainstReader(world, user, path)
 }
 
 /**
  * "**Links**: a path at or below a denial of `see` or `read` needs a signature, as under a folder rule": of whomever
- * the grant is. Under a folder rule: where its password applies.
+ * the grant is. As today under a folder rule: where it has a password or readers for the path or its folder, or hides
+ * names there for anybody.
  */
 export function needsSignature(world: World, path: Path): boolean {
+  return isClosedByRule(world, path) || isClosedByGrant(world, path)
+}
+
+function isClosedByRule(world: World, path: Path): boolean {
   const rule = nearestRule(world, path)
-  if (rule?.password && covers(world, rule, rule.passwordSub, path)) return true
-  return world.grants.some((grant) => isWithin(grant.path, path) && (denies(grant, 'see') || denies(grant, 'read')))
+  if (!rule) return false
+  const reaches = (sub: boolean | undefined) => holdsIn(rule, sub, path) || holdsIn(rule, sub, parentOf(path))
+  if (rule.password && reaches(rule.passwordSub)) return true
+  if (rule.readUsers?.length && reaches(rule.readUsersSub)) return true
+  if (!rule.hide?.length) return false
+  return reaches(rule.hideSub) || [...selfAndAncestors(path)].some((at) => hidesName(rule, at))
+}
+
+function isClosedByGrant(world: World, path: Path): boolean {
+  const above = world.grants.filter((grant) => isWithin(grant.path, path))
+  return above.some((grant) => denies(grant, 'see') || denies(grant, 'read'))
 }

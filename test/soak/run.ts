@@ -12,6 +12,7 @@ const sizes = {
   TIDEGATE_FUZZ_ROUNDS: '5000',
   TIDEGATE_LOAD_SECONDS: '600',
   TIDEGATE_CHAOS_SECONDS: '1800',
+  TIDEGATE_RIGHTS_CASES: '100000',
   TIDEGATE_SAMPLING: '1',
   TIDEGATE_VARIANTS: 'all',
 }
@@ -26,6 +27,7 @@ const stories = [
   'stories/rclone-kills',
   'security/turns',
   'cluster/chaos',
+  'rights/judge',
   'stories/mounts',
   // Whose servers are also set up in other ways.
   'stories/driver-protocols',

@@ -1,0 +1,80 @@
+/**
+ * The answers of the tree to generated questions, compared with those of the model of rights. `TIDEGATE_RIGHTS_CASES`
+ * is the number of questions, and `TIDEGATE_RIGHTS_SEED` the first seed of their worlds: that of a failure repeats it.
+ */
+import t from 'tap'
+import { Random } from '../soak/chaos/random.js'
+import { nameOf, parentOf, root } from '../../src/base/path.js'
+import { askable } from './asking.js'
+import { frozenTree, type FrozenTree } from './frozen-tree.js'
+import { generateQuestion, generateWorld } from './generate.js'
+import { decide, needsSignature, visible, type Question, type User, type World } from './model.js'
+
+const cases = Number(process.env.TIDEGATE_RIGHTS_CASES ?? 2000)
+const firstSeed = Number(process.env.TIDEGATE_RIGHTS_SEED ?? 0)
+const questionsOfWorld = 40
+/** Of differences; more would not be read. */
+const maxTold = 10
+
+void t.test(`${cases} generated questions are answered as by the model`, async (t) => {
+  const tree = await frozenTree(t)
+  const differences: unknown[] = []
+  let asked = 0
+  for (let seed = firstSeed; asked < cases && differences.length < maxTold; seed++) {
+    const generated = generateWorld(seed)
+    const random = new Random(seed)
+    for (let number = 0; number < questionsOfWorld; number++) {
+      const ready = askable(generated, generateQuestion(generated, random))
+      if (!ready) continue
+      asked++
+      const difference = await compare(tree, ready.world, ready.question)
+      if (difference) differences.push({ seed, ...difference, ...told(ready.world, ready.question) })
+    }
+  }
+  t.same(differences.slice(0, maxTold), [])
+  t.ok(asked >= cases)
+})
+
+/** What the model says and what the tree answers, if that differs. */
+async function compare(tree: FrozenTree, world: World, question: Question) {
+  await tree.show(world)
+  const { error, decidedBy } = decide(world, question)
+  const answer = await tree.answer(question).catch(String)
+  if (answer !== error) return { model: error, step: decidedBy.step, answer }
+  if (needsSignature(world, question.path) !== tree.needsSignature(question.path)) return { what: 'signature' }
+  if (question.action !== 'see' || question.signed !== undefined || throughSymlink(world, question)) return undefined
+  const names = await tree.names(question)
+  const seen = names && namesSeen(world, question)
+  return String(names) === String(seen) ? undefined : { model: seen, answer: names }
+}
+
+function throughSymlink({ symlinks }: World, { path }: Question): boolean {
+  return symlinks.some((each) => path.startsWith(each.path))
+}
+
+function namesSeen(world: World, { user, path }: Question): readonly string[] {
+  const all = [...world.entries, ...world.symlinks].map((each) => each.path)
+  const names = all.filter((each) => each !== root && parentOf(each) === path).map(nameOf)
+  return [...visible(world, userOf(world, user), path, names)].sort()
+}
+
+function userOf({ users }: World, id: number): User {
+  const user = users.find((each) => each.id === id)
+  if (!user) throw new Error(`no user ${id}`)
+  return user
+}
+
+/** What a difference may depend on. */
+function told({ users, groups, grants, ...world }: World, question: Question) {
+  const { user } = question
+  const own = groups.filter(({ members }) => members.includes(user))
+  return {
+    question,
+    user: users.find(({ id }) => id === user),
+    groups: own,
+    grants: grants.filter(({ subject }) =>
+      'user' in subject ? subject.user === user : own.some(({ id }) => id === subject.group),
+    ),
+    ...world,
+  }
+}
