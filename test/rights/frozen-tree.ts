@@ -5,8 +5,13 @@
  */
 import { Readable } from 'node:stream'
 import { protocols } from '../../protocols/index.js'
-import { permissionBits, Principal, type Permission } from '../../src/accounts/principal.js'
-import { noMembership, type Membership } from '../../src/accounts/groups.js'
+import {
+  noMembership,
+  permissionBits,
+  Principal,
+  type Membership,
+  type Permission,
+} from '../../src/accounts/principal.js'
 import { GatewayError, isGatewayError, type ErrorCode } from '../../src/base/errors.js'
 import { nameOf, parentOf, root, within, type Path } from '../../src/base/path.js'
 import type { Driver } from '../../src/contract/driver.js'
