@@ -70,6 +70,8 @@ void t.test('/api/me returns the account without its secrets', async (t) => {
     'allow_ldap',
     'base_path',
     'disabled',
+    'granted_only',
+    'groups',
     'id',
     'otp',
     'password',
