@@ -338,7 +338,8 @@ export function folderView(access: Access, at: Path): FolderView {
     header: rule && covers(rule, rule.headerSub, at) ? rule.header : '',
     ...access.folderRights(at),
     provider: row?.driver ?? 'unknown',
-    signed: needsSignature(access.dependencies, at),
+    // A member that a grant denies to somebody needs a signature, and a listing signs all URLs or none.
+    signed: needsSignature(access.dependencies, at) || access.dependencies.grants.deniesReadingBelow(at),
     thumbnails: (row && mounts.storageOf(row.id)?.traits.thumbnails) ?? [],
   }
 }

@@ -130,6 +130,11 @@ export class Grants extends PathMirror<Grant> {
     return denied?.says('see') === false || denied?.says('read') === false
   }
 
+  /** Whether a grant below `path` denies anybody to see or read something there. */
+  deniesReadingBelow(path: Path): boolean {
+    return this.#denials?.at(path).hasBelow === true
+  }
+
   #trieOf(principal: Principal): GrantTrie | undefined {
     const { userId, grantedOnly } = principal
     if (this.isEmpty && !grantedOnly) return undefined

@@ -60,6 +60,17 @@ void t.test('lists and details have no signature and no URL', { skip }, async (t
   t.equal(await (await fetch((data as Details).raw_url)).text(), 'open')
 })
 
+void t.test('a file that is denied to somebody has a signature for everybody else', { skip }, async (t) => {
+  const { admin } = await staged(t)
+  await admin.post('/api/admin/setting/save', [{ key: 'sign_all', value: 'false' }])
+  t.equal((await listed(admin, '/m/open')).get('photo.png')?.sign, '', 'nothing in this folder is denied')
+  await admin.grant('ann', '/m/open/photo.png', { deny: ['read'] })
+  const sign = (await listed(admin, '/m/open')).get('photo.png')?.sign ?? ''
+  t.equal((await fetch(`${admin.url}/d/m/open/photo.png?sign=${sign}`)).status, 200)
+  const { data } = await admin.post('/api/fs/get', { path: '/m/open/photo.png' })
+  t.equal((await fetch((data as Details).raw_url)).status, 200)
+})
+
 void t.test('no link is made', { skip }, async (t) => {
   const { admin, ann } = await staged(t)
   const denied = { code: 403, data: null }
