@@ -251,7 +251,7 @@ void t.test('an upgrade keeps a backup for each of the three newest schemas befo
   for (let count = newer.length - 5; count < newer.length; count++) {
     const steps = newer.slice(0, count)
     const store = await openStore(upgraded, { steps, beforeUpgrade })
-    await store.users.insert(userRow({ username: `user ${count}` }))
+    await store.settings.set(new Map([[`setting ${count}`, 'kept']]))
     await store.close()
   }
   await writeFile(join(data, 'backups', 'own.tar.gz'), '')
@@ -267,8 +267,8 @@ void t.test('an upgrade keeps a backup for each of the three newest schemas befo
   await restoreBackup(file, { data: restored, store: '' })
   const store = await openStore(join(restored, 'data.db'))
   t.same(
-    (await store.users.all()).map(({ username }) => username),
-    [5, 4, 3].map((back) => `user ${newer.length - back}`),
+    [...(await store.settings.all()).keys()],
+    [5, 4, 3].map((back) => `setting ${newer.length - back}`),
   )
   await store.close()
 
@@ -293,7 +293,7 @@ void t.test('a start of the daemon writes a backup before it migrates', { skip: 
   const [database, older] = [join(dataFolder, 'data.db'), migrations.slice(0, -1)]
   await rm(database)
   const store = await openStore(database, { steps: older })
-  await store.users.insert(userRow({ username: 'ann' }))
+  await store.settings.set(new Map([['kept', 'yes']]))
   await store.close()
   await startGateway(t, { dataFolder })
   const file = join(dataFolder, 'backups', `before-upgrade-from-schema-${newestVersion(older)}.tar.gz`)
@@ -301,7 +301,8 @@ void t.test('a start of the daemon writes a backup before it migrates', { skip: 
   const { manifest } = await restoreBackup(file, { data: restored, store: '' })
   t.equal(manifest.schema, newestVersion(older))
   const old = await openStore(join(restored, 'data.db'))
-  t.match(await old.users.all(), { length: 1 }, 'without the accounts that the start has made')
+  t.same([...(await old.settings.all())], [['kept', 'yes']])
+  t.same(await old.users.all(), [], 'without the accounts that the start has made')
   await old.close()
 })
 
