@@ -76,7 +76,6 @@ function rightsIn(names: readonly string[]): readonly Right[] {
 }
 
 export class Grants extends PathMirror<Grant> {
-  #applying: readonly Grant[] = []
   /** As they are stored. */
   #bySubject: ReadonlyMap<string, readonly Grant[]> = new Map()
   /** By user id; compiled at their first use after a change. */
@@ -142,7 +141,7 @@ export class Grants extends PathMirror<Grant> {
     const known = this.#tries.get(userId)
     if (known?.membership === membership && known.grantedOnly === grantedOnly) return known.trie
     const groups = new Set(membership.groups)
-    const grants = this.#applying.filter((grant) =>
+    const grants = this.applying.filter((grant) =>
       grant.groupId === undefined ? grant.userId === userId : groups.has(grant.groupId),
     )
     const applies = grantedOnly || grants.length > 0
@@ -156,7 +155,6 @@ export class Grants extends PathMirror<Grant> {
   }
 
   protected override index(applying: readonly Grant[]): void {
-    this.#applying = applying
     this.#tries.clear()
     const bySubject = new Map<string, Grant[]>()
     for (const grant of [...this.stored].sort((one, other) => (one.path < other.path ? -1 : 1))) {

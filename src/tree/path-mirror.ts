@@ -26,7 +26,6 @@ export type FoldedPath = (path: Path) => Path | undefined
 export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = Stored> {
   /** As they are stored. */
   #stored: readonly Row[] = []
-  /** Those that apply: also the rows of folders that are being moved, at their new paths. */
   #applying: readonly Row[] = []
   readonly #moving = new Set<Moving>()
   /** Numbers of the last reload that was started, and of the last one that was applied. */
@@ -60,6 +59,11 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   /** All stored rows. */
   protected get stored(): readonly Row[] {
     return this.#stored
+  }
+
+  /** The rows that apply: also those of folders that are being moved, at their new paths. */
+  protected get applying(): readonly Row[] {
+    return this.#applying
   }
 
   get isEmpty(): boolean {
