@@ -194,11 +194,23 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     return foldCase(base) === foldCase(this.base) ? base : this.base
   }
 
-  #with(changes: Partial<PrincipalFacts>): Principal {
-    const { userId, username, ownRole: role, permissions, groups, grantedOnly } = this
-    const { base, protocol, readOnly, onlyPath, holder, network, signedIn, signal } = this
-    const account = { userId, username, role, permissions, groups, grantedOnly }
-    const request = { base, protocol, readOnly, onlyPath, holder, network, signedIn, signal }
-    return new Principal({ ...account, ...request, ...changes })
+  /** One is made for each request: a literal without spreads, which V8 makes without a call of the runtime. */
+  #with(changes: Pick<Partial<PrincipalFacts>, 'permissions' | 'base' | 'onlyPath' | 'network'>): Principal {
+    return new Principal({
+      userId: this.userId,
+      username: this.username,
+      role: this.ownRole,
+      permissions: changes.permissions ?? this.permissions,
+      groups: this.groups,
+      grantedOnly: this.grantedOnly,
+      base: changes.base ?? this.base,
+      protocol: this.protocol,
+      readOnly: this.readOnly,
+      onlyPath: changes.onlyPath ?? this.onlyPath,
+      holder: this.holder,
+      network: changes.network ?? this.network,
+      signedIn: this.signedIn,
+      signal: this.signal,
+    })
   }
 }
