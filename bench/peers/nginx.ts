@@ -2,12 +2,13 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from '../../test/servers/free-port.js'
-import { encodedPath, versionLine, type PeerType } from './peer.js'
+import { basicHeaders, passwordLine } from './basic-credentials.js'
+import { encodedPath, versionLine, type HttpPorts, type PeerType } from './peer.js'
 import { accepts, startProcess } from './process.js'
 
 const modules = '/usr/lib/nginx/modules'
 
-const config = (folder: string, files: string, port: number, isRoot: boolean): string => `
+const config = (folder: string, files: string, ports: HttpPorts, isRoot: boolean): string => `
 daemon off;
 ${isRoot ? 'user root;' : ''}
 worker_processes 2;
@@ -27,11 +28,19 @@ http {
   uwsgi_temp_path ${folder}/uwsgi;
   scgi_temp_path ${folder}/scgi;
   server {
-    listen 127.0.0.1:${port};
+    listen 127.0.0.1:${ports.http};
     root ${files};
     location / {
       autoindex on;
       autoindex_format json;
+    }
+  }
+  server {
+    listen 127.0.0.1:${ports.dav};
+    root ${files};
+    auth_basic bench;
+    auth_basic_user_file ${folder}/passwords;
+    location / {
       dav_methods PUT DELETE MKCOL COPY MOVE;
       dav_ext_methods PROPFIND OPTIONS;
     }
@@ -45,17 +54,18 @@ export const nginx: PeerType = {
   async start(ground) {
     const folder = join(ground.folder, 'nginx')
     await mkdir(folder)
-    const port = await freePort()
+    const ports = { http: await freePort(), dav: await freePort() }
     const file = join(folder, 'nginx.conf')
-    await writeFile(file, config(folder, ground.files, port, process.getuid?.() === 0))
+    await writeFile(file, config(folder, ground.files, ports, process.getuid?.() === 0))
+    await writeFile(join(folder, 'passwords'), passwordLine)
     const running = await startProcess('nginx', ['-c', file, '-p', folder, '-e', join(folder, 'error.log')], {
-      isReady: () => accepts(port),
+      isReady: async () => (await accepts(ports.http)) && accepts(ports.dav),
     })
-    const url = `http://127.0.0.1:${port}/`
+    const url = `http://127.0.0.1:${ports.http}/`
     return {
       name: 'nginx',
       download: async (path) => url + encodedPath(path),
-      dav: { url, headers: {} },
+      dav: { url: `http://127.0.0.1:${ports.dav}/`, headers: basicHeaders },
       listing: (folder) => ({ url: `${url}${encodedPath(folder)}/`, headers: {} }),
       processes: [running],
     }

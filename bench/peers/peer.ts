@@ -26,6 +26,12 @@ export interface HttpProtocol {
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** Of a peer that checks credentials over WebDAV alone. */
+export interface HttpPorts {
+  readonly http: number
+  readonly dav: number
+}
+
 export interface SftpServer {
   readonly port: number
   readonly username: string

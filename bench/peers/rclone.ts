@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { freePort } from '../../test/servers/free-port.js'
 import { rcloneProgram } from '../programs.js'
+import { basicHeaders, rcloneOptions } from './basic-credentials.js'
 import { encodedPath, versionLine, type PeerType } from './peer.js'
 import { accepts, startProcess, type RunningProcess } from './process.js'
 
@@ -18,13 +19,13 @@ export const rclone: PeerType = {
     }
     try {
       const http = await serve('http')
-      const dav = await serve('webdav')
+      const dav = await serve('webdav', ...rcloneOptions)
       const sftp = await serve('sftp', '--user', 'bench', '--authorized-keys', `${clientKey}.pub`)
       return {
         name: 'rclone',
         download: async (file) => `http://127.0.0.1:${http}/${encodedPath(file)}`,
         listing: (folder) => ({ url: `http://127.0.0.1:${http}/${encodedPath(folder)}/`, headers: {} }),
-        dav: { url: `http://127.0.0.1:${dav}/`, headers: {} },
+        dav: { url: `http://127.0.0.1:${dav}/`, headers: basicHeaders },
         sftp: { port: sftp, username: 'bench' },
         processes,
       }
