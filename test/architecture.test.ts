@@ -264,16 +264,18 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
     'src/installation/import/alist.ts',
     'src/installation/import/user.ts',
     'src/tasks/tasks.ts',
-    'src/tree/policy.ts',
+    'src/tree/policy/names.ts',
+    'src/tree/policy/one-path.ts',
+    'src/tree/policy/whole-folders.ts',
   ])
 })
 
 void t.test('permissions are read, and paths decided on, by the policy only', async (t) => {
-  t.same(filesWith(/^(?:import|export) (?!type )[^']* from '[^']*\/policy\.js'/m), ['src/tree/access.ts'])
+  t.same(filesWith(/^(?:import|export) (?!type )[^']* from '[^']*\/policy\/[^']*'/m), ['src/tree/access.ts'])
   const readers = filesWith(/\bhasPermission\b/)
   t.same(
     readers.filter((name) => !name.startsWith('src/accounts/')),
-    ['src/tree/policy.ts'],
+    ['src/tree/policy/names.ts', 'src/tree/policy/one-path.ts', 'src/tree/policy/whole-folders.ts'],
   )
 })
 

@@ -1,7 +1,7 @@
 /**
  * Finds the paths of one principal in the whole tree, and authorizes what is done there: `resolve`, `authorize`, and
- * the symlinks between them (`symlinks.ts`). The decisions are those of `policy.ts`, with the folder rules and grants
- * in force. The way back, from errors and locks to the principal's own paths, is `redaction.ts`.
+ * the symlinks between them (`symlinks.ts`). The decisions are those of `policy/`, with the folder rules and grants in
+ * force. The way back, from errors and locks to the principal's own paths, is `redaction.ts`.
  */
 import type { Principal } from '../accounts/principal.js'
 import { joinSignals } from '../base/cancellation.js'
@@ -13,20 +13,14 @@ import { parentOf, root, under, within, type Path } from '../base/path.js'
 import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { TreeDependencies } from './dependencies.js'
 import { Change, type Authority, type ChangePlan, type ResolvedPath } from './change.js'
-import * as policy from './policy.js'
 import type { Rule } from './folder-rules.js'
 import type { GrantedPath } from './grant-trie.js'
-import type {
-  Action,
-  FolderRights,
-  MemberFilter,
-  PolicyRefusal,
-  RuledPath,
-  Ruling,
-  SeenNames,
-  Verdict,
-} from './policy.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
+import * as names from './policy/names.js'
+import type { MemberFilter, SeenNames } from './policy/names.js'
+import * as onePath from './policy/one-path.js'
+import type { Action, FolderRights, PolicyRefusal, RuledPath, Ruling, Verdict } from './policy/one-path.js'
+import * as wholeFolders from './policy/whole-folders.js'
 import { followingActions, followSymlinks, type Following } from './symlinks.js'
 
 /**
@@ -99,7 +93,7 @@ export class Access implements Authority {
   #underBase(path: Path): Path {
     this.dependencies.cluster.assertCurrent()
     const at = under(this.principal.base, path)
-    refuse(policy.reservedName(at))
+    refuse(onePath.reservedName(at))
     return at
   }
 
@@ -176,8 +170,8 @@ export class Access implements Authority {
   ): void {
     const [from, to] = [this.#ruled(at), this.#ruled(target)]
     const { password } = options
-    const decide = (compared?: string) => policy.judgeTarget(principal, action, from, to, realBase, compared)
-    const verdict = password ? this.#counted(policy.decidingRule(action, to), password, decide) : decide()
+    const decide = (compared?: string) => onePath.judgeTarget(principal, action, from, to, realBase, compared)
+    const verdict = password ? this.#counted(onePath.decidingRule(action, to), password, decide) : decide()
     if (verdict === 'outside') throw new GatewayError('denied', { reason })
     this.#enforce(verdict, action, target, options)
   }
@@ -192,7 +186,7 @@ export class Access implements Authority {
 
   /** Rejects if `authorize` rejects for every member of `folder` that no rule hides. */
   authorizeMembers(action: Action, folder: Path, options: AccessOptions): void {
-    const verdict = this.#verdictOnMembers(action, folder, options.password, policy.judgeAnyMember)
+    const verdict = this.#verdictOnMembers(action, folder, options.password, onePath.judgeAnyMember)
     if (verdict !== 'allow') throw new GatewayError(verdict)
   }
 
@@ -200,18 +194,18 @@ export class Access implements Authority {
   assertSeen(action: Action, { at, principal }: Place, { makesFile }: AccessOptions): void {
     // A signed URL asks no grant, and its path is not the one that its symlinks have led to.
     if (principal.onlyPath !== undefined) return
-    const verdict = policy.judgeSight(principal, action, at, this.#granted(at))
-    if (verdict !== undefined) refuse(policy.refusalOf(verdict, action, () => false, makesFile))
+    const verdict = onePath.judgeSight(principal, action, at, this.#granted(at))
+    if (verdict !== undefined) refuse(onePath.refusalOf(verdict, action, () => false, makesFile))
   }
 
   /** Whether the grants let the principal know that `at` exists. */
   isSeen(at: Path): boolean {
-    return policy.isSeen(this.principal, at, this.#granted(at))
+    return names.isSeen(this.principal, at, this.#granted(at))
   }
 
   /** Rejects with `denied` if the grants do not let the principal read the content at `at`, which it may see. */
   assertContentGranted(at: Path): void {
-    refuse(policy.contentRefusal(this.#granted(at)))
+    refuse(onePath.contentRefusal(this.#granted(at)))
   }
 
   /** The members of a folder, without what is made of content that the grants do not let the principal read. */
@@ -220,35 +214,35 @@ export class Access implements Authority {
     if (granted === undefined) return entries
     return entries.map((entry) => {
       const member = granted.child(entry.name)
-      const facts = policy.tellsContent(member, entry) ? entry : withoutContent(entry)
-      return policy.contentRefusal(member) ? { ...facts, unreadable: true } : facts
+      const facts = names.tellsContent(member, entry) ? entry : withoutContent(entry)
+      return onePath.contentRefusal(member) ? { ...facts, unreadable: true } : facts
     })
   }
 
   /** The same for the entry at `at`. */
   factsOf(at: Path, entry: Entry): Entry {
     const granted = this.#granted(at)
-    return granted && !policy.tellsContent(granted, entry) ? withoutContent(entry) : entry
+    return granted && !names.tellsContent(granted, entry) ? withoutContent(entry) : entry
   }
 
   /** Rejects with `denied` if the grants do not let the principal copy what is at `at`. */
   assertCopyGranted(at: Path): void {
-    refuse(policy.copyRefusal(this.principal, this.#granted(at)))
+    refuse(wholeFolders.copyRefusal(this.principal, this.#granted(at)))
   }
 
   /** Rejects with `denied` if a grant below the folder refuses one of these actions on all of it. */
   assertTreeGranted(actions: readonly Action[], folder: Path): void {
-    refuse(policy.treeRefusal(this.principal, actions, this.#granted(folder)))
+    refuse(wholeFolders.treeRefusal(this.principal, actions, this.#granted(folder)))
   }
 
   /** The paths below the folder that the principal sees and whose content the grants do not let it read. */
   unreadableBelow(folder: Path): readonly Path[] {
-    return policy.unreadableBelow(this.principal, this.#granted(folder))
+    return wholeFolders.unreadableBelow(this.principal, this.#granted(folder))
   }
 
   /** Rejects with `denied` if the grants do not let the principal have what is at `source` at `target`. */
   assertMayLand(actions: readonly Action[], source: Path, target: Path, isFolder: boolean): void {
-    refuse(policy.landingRefusal(actions, this.#ruled(source), this.#ruled(target), isFolder))
+    refuse(wholeFolders.landingRefusal(actions, this.#ruled(source), this.#ruled(target), isFolder))
   }
 
   #enforce(verdict: Verdict, action: Action, at: Path, options: AccessOptions): void {
@@ -259,7 +253,7 @@ export class Access implements Authority {
   #refusal(verdict: Verdict, action: Action, at: Path, options: AccessOptions): PolicyRefusal | undefined {
     const { password, makesFile } = options
     const isParentHidden = () => this.verdict('read', parentOf(at), password) === 'hidden'
-    return policy.refusalOf(verdict, action, isParentHidden, makesFile)
+    return onePath.refusalOf(verdict, action, isParentHidden, makesFile)
   }
 
   /** Why an action is not allowed at `at`; undefined if it is. */
@@ -269,18 +263,18 @@ export class Access implements Authority {
 
   /** Rejects with `denied` for the name of a system file if the setting `ignore_system_files` is on. */
   assertAllowedName(at: Path): void {
-    const refusal = policy.systemFile(at)
+    const refusal = onePath.systemFile(at)
     if (refusal && this.dependencies.settings.bool('ignore_system_files')) refuse(refusal)
   }
 
   /** Rejects with `denied` for mount points, the folders above them, and the principal's base. */
   assertMovable(at: Path, detail: 'mount_moved' | 'mount_removed'): void {
-    refuse(policy.fixedFolder(this.#isFixed(at), detail))
+    refuse(wholeFolders.fixedFolder(this.#isFixed(at), detail))
   }
 
   /** Rejects if `source` cannot take the place of `target`. `isFolder`: the source is a folder. */
   assertReplaceable(source: Path, target: Path, isFolder: boolean): void {
-    refuse(policy.replacement(source, target, isFolder, this.dependencies.mounts.isMountFolder(target)))
+    refuse(wholeFolders.replacement(source, target, isFolder, this.dependencies.mounts.isMountFolder(target)))
   }
 
   /** The principal's own path for a path of the whole tree. Paths outside the base are shown as the base. */
@@ -290,23 +284,23 @@ export class Access implements Authority {
 
   /** The path in the principal's own tree. Rejects with `denied` if it is outside of that. */
   seen(at: Path, { base }: Principal): Path {
-    refuse(policy.outsideBase(base, at))
+    refuse(onePath.outsideBase(base, at))
     return within(base, at) ?? root
   }
 
   /** Rejects with `denied` for the text of a relative symlink that has `..` after a name. */
   assertRelativeTarget(text: string): void {
-    refuse(policy.relativeTarget(text))
+    refuse(onePath.relativeTarget(text))
   }
 
   /** Rejects with `denied` if a symlink in the storage mounted at `mountPoint` would lead out of it. */
   assertTargetWithin(mountPoint: Path, leadsTo: Path): void {
-    refuse(policy.symlinkTarget(mountPoint, leadsTo))
+    refuse(onePath.symlinkTarget(mountPoint, leadsTo))
   }
 
   /** Rejects with `denied` if a move of the folder would show the principal names that are hidden now. */
   assertStaysHidden(source: Path, target: Path): void {
-    refuse(policy.revealedBy(this.principal, this.#ruled(source), this.#ruled(target)))
+    refuse(wholeFolders.revealedBy(this.principal, this.#ruled(source), this.#ruled(target)))
   }
 
   /**
@@ -314,12 +308,12 @@ export class Access implements Authority {
    * that has no grants of its own.
    */
   authorizeMembersBelow(action: Action, folder: Path, options: AccessOptions): void {
-    refuse(policy.refusalBelow(this.#verdictOnMembers(action, folder, options.password)))
+    refuse(onePath.refusalBelow(this.#verdictOnMembers(action, folder, options.password)))
   }
 
   /** Rejects with `denied` if listings omit this path, which is below that of the request. */
   assertShownBelow(at: Path): void {
-    if (this.isOmitted(at)) refuse(policy.refusalBelow('denied'))
+    if (this.isOmitted(at)) refuse(onePath.refusalBelow('denied'))
   }
 
   #isFixed(at: Path): boolean {
@@ -371,7 +365,7 @@ export class Access implements Authority {
     return new Change(this.dependencies, this, plan)
   }
 
-  // Decisions of `policy.ts`, with the folder rules in force. No other file calls it.
+  // Decisions of `policy/`, with the folder rules in force. No other file calls it.
 
   /**
    * Decides on an action at `at`. `password`: the folder password of the request. Throws `throttled` if the client has
@@ -385,9 +379,9 @@ export class Access implements Authority {
     given: { readonly principal?: Principal; readonly ruling?: Ruling } = {},
   ): Verdict {
     const { principal = this.principal, ruling = this.#ruled(at) } = given
-    if (!password) return policy.judge(principal, action, at, ruling)
-    const decide = (compared?: string) => policy.judge(principal, action, at, ruling, compared)
-    return this.#counted(policy.decidingRule(action, ruling), password, decide)
+    if (!password) return onePath.judge(principal, action, at, ruling)
+    const decide = (compared?: string) => onePath.judge(principal, action, at, ruling, compared)
+    return this.#counted(onePath.decidingRule(action, ruling), password, decide)
   }
 
   /** Decides on an action on those members of a folder that no rule hides. Throws as `verdict`. */
@@ -395,7 +389,7 @@ export class Access implements Authority {
     action: Action,
     folder: Path,
     password: string | undefined,
-    judge: typeof policy.judgeMembers = policy.judgeMembers,
+    judge: typeof onePath.judgeMembers = onePath.judgeMembers,
   ): Verdict {
     const rule = this.dependencies.rules.nearest(folder)
     const granted = this.#granted(folder)
@@ -434,12 +428,12 @@ export class Access implements Authority {
   }
 
   #granted(path: Path): GrantedPath | undefined {
-    return policy.asksGrants(this.principal) ? this.dependencies.grants.at(this.principal, path) : undefined
+    return onePath.asksGrants(this.principal) ? this.dependencies.grants.at(this.principal, path) : undefined
   }
 
   folderRights(folder: Path): FolderRights {
     const rule = this.dependencies.rules.nearest(folder)
-    return policy.folderRights(this.principal, folder, rule, this.#granted(folder))
+    return onePath.folderRights(this.principal, folder, rule, this.#granted(folder))
   }
 
   /** Whether the principal may make something in the folder. */
@@ -449,7 +443,7 @@ export class Access implements Authority {
 
   /** Whether the principal may read the whole tree, so that no target of a symlink needs a decision on reads. */
   get readsAll(): boolean {
-    return policy.readsAll(this.principal, root, this.isRestricted)
+    return wholeFolders.readsAll(this.principal, root, this.isRestricted)
   }
 
   /** Whether the tree has folder rules, or grants apply to the principal, or to the targets of a signed URL. */
@@ -466,34 +460,34 @@ export class Access implements Authority {
   movesAnySymlink(mountPoint: Path): boolean {
     const { base } = this.principal
     const principal = this.principal.respelled(base, this.principal.baseIn(mountPoint))
-    return policy.movesAnySymlink(principal, mountPoint, this.isRestricted)
+    return wholeFolders.movesAnySymlink(principal, mountPoint, this.isRestricted)
   }
 
   get seesMountUsages(): boolean {
-    return policy.seesMountUsages(this.principal)
+    return names.seesMountUsages(this.principal)
   }
 
   memberFilter(folder: Path): MemberFilter {
     const { rules } = this.dependencies
     const ruleOf = rules.below(folder).length > 0 ? (member: Path) => rules.ruleOf(member) : undefined
-    return policy.memberFilter(this.principal, folder, rules.nearest(folder), ruleOf, this.#granted(folder))
+    return names.memberFilter(this.principal, folder, rules.nearest(folder), ruleOf, this.#granted(folder))
   }
 
   /** Whether listings of the parent folder omit `at`. */
   isOmitted(at: Path): boolean {
     const { rules } = this.dependencies
-    return policy.isOmitted(this.principal, at, rules.nearest(parentOf(at)), rules.ruleOf(at), this.#granted(at))
+    return names.isOmitted(this.principal, at, rules.nearest(parentOf(at)), rules.ruleOf(at), this.#granted(at))
   }
 
   /** What the grants show the principal of the names below `top`. */
   seenNames(top: Path): SeenNames {
-    return policy.seenNames(this.#granted(top))
+    return names.seenNames(this.#granted(top))
   }
 
   /** Whether a rule can hide names from the principal at any depth below `top`. */
   hidesNames(top: Path): boolean {
     const { rules } = this.dependencies
-    return [rules.nearest(top), ...rules.below(top)].some((rule) => policy.hidesNames(this.principal, rule))
+    return [rules.nearest(top), ...rules.below(top)].some((rule) => names.hidesNames(this.principal, rule))
   }
 }
 
@@ -515,5 +509,7 @@ export function needsSignature(
   { rules, grants, mounts }: Pick<TreeDependencies, 'rules' | 'grants' | 'mounts'>,
   at: Path,
 ): boolean {
-  return mounts.rowOf(at)?.enableSign === true || policy.isRestricted(at, rules.nearest(at)) || grants.deniesReading(at)
+  return (
+    mounts.rowOf(at)?.enableSign === true || onePath.isRestricted(at, rules.nearest(at)) || grants.deniesReading(at)
+  )
 }

@@ -1,6 +1,6 @@
 /**
  * The grants of one principal, compiled by the segments of their paths: which grant decides on a right at a path. What
- * follows from that is decided in `policy.ts`. Paths are of the whole tree.
+ * follows from that is decided in `policy/`. Paths are of the whole tree.
  */
 import { childOf, foldCase, root, segmentsOf, type Path } from '../base/path.js'
 import { rights, type Grant, type Right } from '../database/rows.js'

@@ -18,7 +18,7 @@ import type { IndexedName } from '../database/search/names.js'
 import type { AccessOptions } from './operation-options.js'
 import type { Access } from './access.js'
 import type { Rule, Rules } from './folder-rules.js'
-import type { Verdict } from './policy.js'
+import type { Verdict } from './policy/one-path.js'
 
 export interface SearchOptions extends AccessOptions {
   /** Words. A name matches if it contains all of them, in any order. */

@@ -9,7 +9,7 @@ import type { MountedPath } from '../mounts/mounts.js'
 import type { Access, Place } from './access.js'
 import { symlinkChanged } from './change.js'
 import type { AccessOptions } from './operation-options.js'
-import type { Action } from './policy.js'
+import type { Action } from './policy/one-path.js'
 
 /** Actions on a symlink that apply to its target. All others apply to the symlink itself. */
 export const followingActions: ReadonlySet<Action> = new Set<Action>([

@@ -8,7 +8,7 @@ import { childOf, selfAndAncestors, type Path } from '../base/path.js'
 import type { Storage } from '../storage/storage.js'
 import { refuse, type Access } from './access.js'
 import type { AccessOptions } from './operation-options.js'
-import type { Action } from './policy.js'
+import type { Action } from './policy/one-path.js'
 import { during } from './redaction.js'
 
 /**

@@ -5,6 +5,7 @@ import { asPath, foldCase, parentOf, type Path } from '../../src/base/path.js'
 import { hidePatterns, type Rule } from '../../src/tree/folder-rules.js'
 import { GrantTrie } from '../../src/tree/grant-trie.js'
 import type { Grant, Right } from '../../src/tree/grants.js'
+import { memberFilter, seenNames } from '../../src/tree/policy/names.js'
 import {
   asksGrants,
   contentRefusal,
@@ -13,16 +14,12 @@ import {
   judgeAnyMember,
   judgeMembers,
   judgeTarget,
-  landingRefusal,
-  memberFilter,
   refusalOf,
-  seenNames,
-  treeRefusal,
-  unreadableBelow,
   type Action,
   type RuledPath,
   type Verdict,
-} from '../../src/tree/policy.js'
+} from '../../src/tree/policy/one-path.js'
+import { landingRefusal, treeRefusal, unreadableBelow } from '../../src/tree/policy/whole-folders.js'
 import { principal, type Asker } from '../accounts/principals.js'
 import { grantRow, ruleRow } from '../database/store-rows.js'
 

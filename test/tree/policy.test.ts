@@ -5,22 +5,17 @@ import { permissionBits, type Permission } from '../../src/accounts/principal.js
 import { asPath, childOf, parentOf, type Path } from '../../src/base/path.js'
 import type { FolderRule } from '../../src/database/rows.js'
 import { hidePatterns, type Rule } from '../../src/tree/folder-rules.js'
+import { hidesNames, isOmitted, memberFilter, seesMountUsages } from '../../src/tree/policy/names.js'
 import {
   folderRights,
-  hidesNames,
-  isOmitted,
   isRestricted,
   judge,
   judgeTarget,
-  memberFilter,
-  movesAnySymlink,
-  readsAll,
-  revealsNames,
-  seesMountUsages,
   type Action,
   type RuledPath,
   type Verdict,
-} from '../../src/tree/policy.js'
+} from '../../src/tree/policy/one-path.js'
+import { movesAnySymlink, readsAll, revealsNames } from '../../src/tree/policy/whole-folders.js'
 import { principal, type Asker } from '../accounts/principals.js'
 import { ruleRow } from '../database/store-rows.js'
 import { webdav } from '../../protocols/webdav/index.js'

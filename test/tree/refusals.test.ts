@@ -2,16 +2,15 @@
 import t from 'tap'
 import { asPath as p } from '../../src/base/path.js'
 import {
-  fixedFolder,
   outsideBase,
   refusalBelow,
   refusalOf,
   relativeTarget,
-  replacement,
   reservedName,
   symlinkTarget,
   systemFile,
-} from '../../src/tree/policy.js'
+} from '../../src/tree/policy/one-path.js'
+import { fixedFolder, replacement } from '../../src/tree/policy/whole-folders.js'
 
 const denied = (fields: object = {}) => ({ code: 'denied', ...fields })
 const notThere = { code: 'not_found' }

@@ -1,26 +1,15 @@
 /**
- * All decisions on what a principal may do with a path, and on what it sees: pure functions of the principal, the path,
- * the folder rules and the grants. Paths are of the whole tree. Called only by `Access`, which looks up the rules and
- * the grants.
+ * Decisions on one path: what a principal may do with it, and names that nobody may use. Pure functions of the
+ * principal, the path, the folder rules and the grants. Paths are of the whole tree. Called only by `Access`, which looks
+ * up the rules and the grants.
  */
-import type { Permission, Principal } from '../accounts/principal.js'
-import type { ErrorCode, ErrorDetail } from '../base/errors.js'
-import {
-  childOf,
-  isWithin,
-  nameOf,
-  parentOf,
-  reservedPrefix,
-  root,
-  segmentsOf,
-  within,
-  type Path,
-} from '../base/path.js'
-import { maxSteps, stepsOf } from '../base/patterns.js'
-import type { Entry } from '../contract/entry.js'
-import { covers, type Rule } from './folder-rules.js'
-import type { GrantedPath } from './grant-trie.js'
-import type { Right } from './grants.js'
+import type { Permission, Principal } from '../../accounts/principal.js'
+import type { ErrorCode, ErrorDetail } from '../../base/errors.js'
+import { childOf, isWithin, nameOf, parentOf, reservedPrefix, within, type Path } from '../../base/path.js'
+import { covers, type Rule } from '../folder-rules.js'
+import type { GrantedPath } from '../grant-trie.js'
+import type { Right } from '../grants.js'
+import { excludes, grants, grantsContent, hidesSegmentOf, isHidden, isSeen } from './names.js'
 
 /**
  * What an operation does to a path. `list` lists a folder, `see` returns an entry, `read` reads its content. For all
@@ -94,7 +83,7 @@ const requirements: Readonly<Record<Exclude<Action, Look>, Permission | 'content
 }
 
 /** The right of grants that each action asks. */
-const askedRights: Readonly<Record<Action, Right>> = {
+export const askedRights: Readonly<Record<Action, Right>> = {
   list: 'see',
   see: 'see',
   read: 'read',
@@ -183,29 +172,10 @@ export function judgeSight(
 }
 
 /**
- * Whether the grants let the principal know that the path exists. The base folder of a user who is granted only is
- * always seen, without its members.
- */
-export function isSeen(principal: Principal, path: Path, granted: GrantedPath | undefined): boolean {
-  if (granted === undefined || grants('see', granted) || granted.opensBelow) return true
-  return granted.grantedOnly && path === principal.baseIn(path)
-}
-
-/** Whether the grants allow a right that needs no permission where no grant mentions it. */
-function grants(right: 'see' | 'read', granted: GrantedPath): boolean {
-  return granted.says(right) ?? !granted.grantedOnly
-}
-
-/** Whether the grants let the principal read the content. */
-function grantsContent(granted: GrantedPath | undefined): boolean {
-  return granted === undefined || (grants('see', granted) && grants('read', granted))
-}
-
-/**
  * Whether the grants allow the right; undefined if none mentions it, so that a permission decides. `fromAbove`: the
  * right is needed from a grant above the path too.
  */
-function grantsRight(right: Right, granted: GrantedPath, fromAbove: boolean): boolean | undefined {
+export function grantsRight(right: Right, granted: GrantedPath, fromAbove: boolean): boolean | undefined {
   // Every right needs `see`: the way to a grant is seen, and nothing can be done with it.
   if (!grants('see', granted)) return false
   const said = granted.says(right)
@@ -407,228 +377,11 @@ export function isRestricted(path: Path, rule: Rule | undefined): boolean {
   )
 }
 
-/**
- * Whether nothing at or below `top` can be refused to a principal that may read `top`, so that the targets of symlinks
- * to there need no decision. `hasRules`: whether the tree has folder rules, or grants apply to the principal.
- */
-export function readsAll({ base }: Principal, top: Path, hasRules: boolean): boolean {
-  return !hasRules && isWithin(base, top)
-}
-
-/**
- * Whether a folder may be moved without a decision on the targets of the symlinks in it. `mountPoint`: that of its
- * storage.
- */
-export function movesAnySymlink(principal: Principal, mountPoint: Path, hasRules: boolean): boolean {
-  return principal.role === 'admin' || readsAll(principal, mountPoint, hasRules)
-}
-
-/** Whether listings show the principal how much space the storages have. */
-export function seesMountUsages({ role }: Principal): boolean {
-  return role !== 'guest'
-}
-
-// Hidden names
-
-/** Whether a rule hides names from the principal, in its own folder or below. */
-export function hidesNames(principal: Principal, rule: Rule | undefined): rule is Rule {
-  return rule !== undefined && rule.hide !== '' && !principal.hasPermission('seeHidden')
-}
-
-/** Which members of one folder its listings show. */
-export interface MemberFilter {
-  readonly showsAll: boolean
-  shows(name: string): boolean
-}
-
-/**
- * The filter for listings of `folder`, which the principal may list. `rule`: the rule that applies to the folder.
- * `ruleOf`: the own rule of a folder; undefined if no folder below has one. `granted`: what the grants say at the
- * folder.
- */
-export function memberFilter(
-  principal: Principal,
-  folder: Path,
-  rule: Rule | undefined,
-  ruleOf: ((member: Path) => Rule | undefined) | undefined,
-  granted?: GrantedPath,
-): MemberFilter {
-  const hiding = hidesNames(principal, rule) && covers(rule, rule.hideSub, folder) ? rule : undefined
-  const asksGrants = granted !== undefined && (granted.hasBelow || !grants('see', granted.rest))
-  const showsAll = hiding === undefined && ruleOf === undefined && !asksGrants
-  return {
-    showsAll,
-    shows(name) {
-      if (showsAll) return true
-      const member = childOf(folder, name)
-      return !isOmitted(principal, member, hiding, ruleOf?.(member), asksGrants ? granted.child(name) : undefined)
-    },
-  }
-}
-
-/**
- * Whether listings of the parent folder omit `path`. `folder`: the rule that applies to the parent folder. `own`: the
- * rule of `path` itself, not one that applies to it from above. `granted`: what the grants say at `path`.
- */
-export function isOmitted(
-  principal: Principal,
-  path: Path,
-  folder: Rule | undefined,
-  own: Rule | undefined,
-  granted?: GrantedPath,
-): boolean {
-  if (!isSeen(principal, path, granted)) return true
-  return (own !== undefined && excludes(own.readUsers, principal)) || isHidden(principal, path, folder)
-}
-
-// Whole trees
-
-const refusedBelow: PolicyRefusal = { code: 'denied', reason: 'permission denied below this folder' }
-
-/**
- * Why these actions on a whole folder are refused by grants below it, whether or not anything exists there. A copy
- * leaves out what the principal does not see.
- */
-export function treeRefusal(
-  principal: Principal,
-  actions: readonly Action[],
-  granted: GrantedPath | undefined,
-): PolicyRefusal | undefined {
-  if (granted?.hasBelow !== true) return undefined
-  const denied: readonly Right[] = [...actions.map((action) => askedRights[action]), 'see']
-  for (const below of granted.below()) {
-    const isRefused = actions.includes('copy')
-      ? isSeen(principal, below.path, below) && !isCopied(principal, below)
-      : below.deniesHere(denied)
-    if (isRefused) return refusedBelow
-  }
-  return undefined
-}
-
-/** Whether the grants, or else the permission, let the principal copy what is at a path. */
-function isCopied(principal: Principal, granted: GrantedPath): boolean {
-  return grantsContent(granted) && (grantsRight('copy', granted, false) ?? principal.hasPermission('copy'))
-}
-
-/** Why the grants do not let the principal copy what is at a path. */
-export function copyRefusal(principal: Principal, granted: GrantedPath | undefined): PolicyRefusal | undefined {
-  return granted === undefined || isCopied(principal, granted) ? undefined : refusedBelow
-}
+export const refusedBelow: PolicyRefusal = { code: 'denied', reason: 'permission denied below this folder' }
 
 /** Why the grants do not let the principal read the content at a path which it may see. */
 export function contentRefusal(granted: GrantedPath | undefined): PolicyRefusal | undefined {
   return grantsContent(granted) ? undefined : { code: 'denied' }
-}
-
-/**
- * Whether an entry tells the principal what is made of its content, such as hashes. `granted`: what the grants say at
- * its path. Where grants apply, a symlink tells nothing: its target may be one that the principal cannot read.
- */
-export function tellsContent(granted: GrantedPath, { isSymlink }: Pick<Entry, 'isSymlink'>): boolean {
-  return isSymlink !== true && grantsContent(granted)
-}
-
-/** The paths below a folder that the principal sees and whose content the grants do not let it read. */
-export function unreadableBelow(principal: Principal, granted: GrantedPath | undefined): readonly Path[] {
-  if (granted?.hasBelow !== true) return []
-  const unreadable = [...granted.below()].filter(
-    (below) => isSeen(principal, below.path, below) && !grantsContent(below),
-  )
-  return unreadable.map(({ path }) => path)
-}
-
-/**
- * Why a rename or move must not put what is at the source at the target: a move does not make anything readable for the
- * principal. `actions`: 'rename', 'move', or both. `isFolder`: everything below moves too.
- */
-export function landingRefusal(
-  actions: readonly Action[],
-  { granted: source }: RuledPath,
-  { path, granted: target }: RuledPath,
-  isFolder: boolean,
-): PolicyRefusal | undefined {
-  if (source === undefined || target === undefined) return undefined
-  if (grantsContent(target) && !grantsContent(source)) return { code: 'denied' }
-  if (!isFolder || !target.hasBelow) return undefined
-  const denied: readonly Right[] = [...actions.map((action) => askedRights[action]), 'write', 'see']
-  for (const below of target.below()) {
-    const names = segmentsOf(within(path, below.path) ?? root)
-    const from = names.reduce((at, name) => at.child(name), source)
-    if (below.deniesHere(denied) || (grantsContent(below) && !grantsContent(from))) return refusedBelow
-  }
-  return undefined
-}
-
-/** A part of the tree of which the principal sees the names. `deep`: also everything below `path`. */
-export interface SeenPart {
-  readonly path: Path
-  readonly deep: boolean
-}
-
-/** What the grants show of the names below a folder. */
-export interface SeenNames {
-  /** The parts that are seen; undefined if the whole folder is, except for `closed`. */
-  readonly parts: readonly SeenPart[] | undefined
-  /** Paths that are not seen, with everything below them. */
-  readonly closed: readonly Path[]
-  /** Nothing else has to be asked. */
-  readonly isExact: boolean
-}
-
-export function seenNames(granted: GrantedPath | undefined): SeenNames {
-  if (granted === undefined) return { parts: undefined, closed: [], isExact: true }
-  const parts: SeenPart[] = []
-  const closed: Path[] = []
-  let isExact = true
-  const sees = grants('see', granted)
-  for (const below of granted.below()) {
-    if (grants('see', below)) {
-      parts.push({ path: below.path, deep: true })
-      continue
-    }
-    if (below.opensBelow) parts.push({ path: below.path, deep: false })
-    if (!sees && !parts.some(({ path, deep }) => deep && isWithin(path, below.path))) continue
-    // The way to a grant within a part that is seen is asked name by name.
-    if (below.opensBelow) isExact = false
-    else closed.push(below.path)
-  }
-  return { parts: sees ? undefined : parts, closed, isExact }
-}
-
-/** A move of a folder must not show the principal names that a rule above the folder hides: it does not move too. */
-export function revealedBy(principal: Principal, source: RuledPath, target: RuledPath): PolicyRefusal | undefined {
-  if (!revealsNames(principal, source, target)) return undefined
-  return { code: 'denied', reason: 'a folder rule hides things here that would be seen there' }
-}
-
-export function revealsNames(principal: Principal, { path, own: rule }: RuledPath, target: RuledPath): boolean {
-  if (!hidesNames(principal, rule) || rule.path === path || !rule.hideSub) return false
-  const { folder } = target
-  return folder?.hide !== rule.hide || !covers(folder, folder.hideSub, target.path)
-}
-
-/**
- * Whether a segment of `path` below the rule's folder matches the rule's patterns. `folder`: the rule that applies to
- * the parent folder of `path`, so that listings and direct requests have the same result.
- */
-function isHidden(principal: Principal, path: Path, folder: Rule | undefined): boolean {
-  if (!hidesNames(principal, folder)) return false
-  // Segments of the base are visible, because an administrator has assigned it.
-  return hidesSegmentOf(folder, path, segmentsOf(principal.base).length - segmentsOf(folder.path).length)
-}
-
-/**
- * As `isHidden`, for a user without the permission to see hidden entries. The first `skipped` segments below the rule's
- * folder are not checked. A path that takes too long to match is hidden.
- */
-function hidesSegmentOf(rule: Rule, path: Path, skipped = 0): boolean {
-  const names = segmentsOf(within(rule.path, path) ?? path)
-  let left = maxSteps
-  return names.some((name, depth) => {
-    if (depth < skipped || (depth > 0 && !rule.hideSub)) return false
-    left -= stepsOf(rule.hideCost, name.length)
-    return left < 0 || rule.hides(name)
-  })
 }
 
 /**
@@ -637,11 +390,6 @@ function hidesSegmentOf(rule: Rule, path: Path, skipped = 0): boolean {
  */
 function isMember(rule: Rule, action: Action, path: Path): boolean {
   return (action === 'read' || action === 'see') && parentOf(path) === rule.path
-}
-
-/** Whether a list of users in a rule excludes the principal. An empty list excludes nobody. */
-function excludes(users: readonly number[], principal: Principal): boolean {
-  return users.length > 0 && !users.includes(principal.userId)
 }
 
 // Paths that are refused whatever the permissions and the folder rules are
@@ -658,23 +406,6 @@ export function reservedName(at: Path): PolicyRefusal | undefined {
 export function systemFile(at: Path): PolicyRefusal | undefined {
   const name = nameOf(at)
   return systemFiles.has(name) || name.startsWith('._') ? { code: 'denied', detail: 'system_file' } : undefined
-}
-
-/** Mount points, the folders above them, and the principal's base cannot be moved or removed. */
-export function fixedFolder(isFixed: boolean, detail: 'mount_moved' | 'mount_removed'): PolicyRefusal | undefined {
-  return isFixed ? { code: 'denied', detail } : undefined
-}
-
-/** The target of a move or a copy. `isFolder`: the source is one. `isMountFolder`: the target is one. */
-export function replacement(
-  source: Path,
-  target: Path,
-  isFolder: boolean,
-  isMountFolder: boolean,
-): PolicyRefusal | undefined {
-  if (isFolder && isWithin(source, target)) return { code: 'invalid', detail: 'into_itself' }
-  if (isWithin(target, source)) return { code: 'invalid', reason: 'a folder cannot be replaced by what is in it' }
-  return isMountFolder ? { code: 'denied', reason: 'a mount point cannot be replaced' } : undefined
 }
 
 /** A path that a principal with this base is told of. */

@@ -1,0 +1,158 @@
+/**
+ * Which names a principal sees, by the grants and by the hidden names of folder rules. Pure functions, as those of
+ * `one-path.ts`.
+ */
+import type { Principal } from '../../accounts/principal.js'
+import { childOf, isWithin, segmentsOf, within, type Path } from '../../base/path.js'
+import { maxSteps, stepsOf } from '../../base/patterns.js'
+import type { Entry } from '../../contract/entry.js'
+import { covers, type Rule } from '../folder-rules.js'
+import type { GrantedPath } from '../grant-trie.js'
+
+/**
+ * Whether the grants let the principal know that the path exists. The base folder of a user who is granted only is
+ * always seen, without its members.
+ */
+export function isSeen(principal: Principal, path: Path, granted: GrantedPath | undefined): boolean {
+  if (granted === undefined || grants('see', granted) || granted.opensBelow) return true
+  return granted.grantedOnly && path === principal.baseIn(path)
+}
+
+/** Whether the grants allow a right that needs no permission where no grant mentions it. */
+export function grants(right: 'see' | 'read', granted: GrantedPath): boolean {
+  return granted.says(right) ?? !granted.grantedOnly
+}
+
+/** Whether the grants let the principal read the content. */
+export function grantsContent(granted: GrantedPath | undefined): boolean {
+  return granted === undefined || (grants('see', granted) && grants('read', granted))
+}
+
+/** Whether listings show the principal how much space the storages have. */
+export function seesMountUsages({ role }: Principal): boolean {
+  return role !== 'guest'
+}
+
+/** Whether a rule hides names from the principal, in its own folder or below. */
+export function hidesNames(principal: Principal, rule: Rule | undefined): rule is Rule {
+  return rule !== undefined && rule.hide !== '' && !principal.hasPermission('seeHidden')
+}
+
+/** Which members of one folder its listings show. */
+export interface MemberFilter {
+  readonly showsAll: boolean
+  shows(name: string): boolean
+}
+
+/**
+ * The filter for listings of `folder`, which the principal may list. `rule`: the rule that applies to the folder.
+ * `ruleOf`: the own rule of a folder; undefined if no folder below has one. `granted`: what the grants say at the
+ * folder.
+ */
+export function memberFilter(
+  principal: Principal,
+  folder: Path,
+  rule: Rule | undefined,
+  ruleOf: ((member: Path) => Rule | undefined) | undefined,
+  granted?: GrantedPath,
+): MemberFilter {
+  const hiding = hidesNames(principal, rule) && covers(rule, rule.hideSub, folder) ? rule : undefined
+  const asksGrants = granted !== undefined && (granted.hasBelow || !grants('see', granted.rest))
+  const showsAll = hiding === undefined && ruleOf === undefined && !asksGrants
+  return {
+    showsAll,
+    shows(name) {
+      if (showsAll) return true
+      const member = childOf(folder, name)
+      return !isOmitted(principal, member, hiding, ruleOf?.(member), asksGrants ? granted.child(name) : undefined)
+    },
+  }
+}
+
+/**
+ * Whether listings of the parent folder omit `path`. `folder`: the rule that applies to the parent folder. `own`: the
+ * rule of `path` itself, not one that applies to it from above. `granted`: what the grants say at `path`.
+ */
+export function isOmitted(
+  principal: Principal,
+  path: Path,
+  folder: Rule | undefined,
+  own: Rule | undefined,
+  granted?: GrantedPath,
+): boolean {
+  if (!isSeen(principal, path, granted)) return true
+  return (own !== undefined && excludes(own.readUsers, principal)) || isHidden(principal, path, folder)
+}
+
+/**
+ * Whether an entry tells the principal what is made of its content, such as hashes. `granted`: what the grants say at
+ * its path. Where grants apply, a symlink tells nothing: its target may be one that the principal cannot read.
+ */
+export function tellsContent(granted: GrantedPath, { isSymlink }: Pick<Entry, 'isSymlink'>): boolean {
+  return isSymlink !== true && grantsContent(granted)
+}
+
+/** A part of the tree of which the principal sees the names. `deep`: also everything below `path`. */
+export interface SeenPart {
+  readonly path: Path
+  readonly deep: boolean
+}
+
+/** What the grants show of the names below a folder. */
+export interface SeenNames {
+  /** The parts that are seen; undefined if the whole folder is, except for `closed`. */
+  readonly parts: readonly SeenPart[] | undefined
+  /** Paths that are not seen, with everything below them. */
+  readonly closed: readonly Path[]
+  /** Nothing else has to be asked. */
+  readonly isExact: boolean
+}
+
+export function seenNames(granted: GrantedPath | undefined): SeenNames {
+  if (granted === undefined) return { parts: undefined, closed: [], isExact: true }
+  const parts: SeenPart[] = []
+  const closed: Path[] = []
+  let isExact = true
+  const sees = grants('see', granted)
+  for (const below of granted.below()) {
+    if (grants('see', below)) {
+      parts.push({ path: below.path, deep: true })
+      continue
+    }
+    if (below.opensBelow) parts.push({ path: below.path, deep: false })
+    if (!sees && !parts.some(({ path, deep }) => deep && isWithin(path, below.path))) continue
+    // The way to a grant within a part that is seen is asked name by name.
+    if (below.opensBelow) isExact = false
+    else closed.push(below.path)
+  }
+  return { parts: sees ? undefined : parts, closed, isExact }
+}
+
+/**
+ * Whether a segment of `path` below the rule's folder matches the rule's patterns. `folder`: the rule that applies to
+ * the parent folder of `path`, so that listings and direct requests have the same result.
+ */
+export function isHidden(principal: Principal, path: Path, folder: Rule | undefined): boolean {
+  if (!hidesNames(principal, folder)) return false
+  // Segments of the base are visible, because an administrator has assigned it.
+  return hidesSegmentOf(folder, path, segmentsOf(principal.base).length - segmentsOf(folder.path).length)
+}
+
+/**
+ * As `isHidden`, for a user without the permission to see hidden entries. The first `skipped` segments below the rule's
+ * folder are not checked. A path that takes too long to match is hidden.
+ */
+export function hidesSegmentOf(rule: Rule, path: Path, skipped = 0): boolean {
+  const names = segmentsOf(within(rule.path, path) ?? path)
+  let left = maxSteps
+  return names.some((name, depth) => {
+    if (depth < skipped || (depth > 0 && !rule.hideSub)) return false
+    left -= stepsOf(rule.hideCost, name.length)
+    return left < 0 || rule.hides(name)
+  })
+}
+
+/** Whether a list of users in a rule excludes the principal. An empty list excludes nobody. */
+export function excludes(users: readonly number[], principal: Principal): boolean {
+  return users.length > 0 && !users.includes(principal.userId)
+}

@@ -1,0 +1,117 @@
+/**
+ * Decisions on whole folders: what grants below one refuse, and where what is moved or copied may land. Pure functions,
+ * as those of `one-path.ts`.
+ */
+import type { Principal } from '../../accounts/principal.js'
+import { isWithin, root, segmentsOf, within, type Path } from '../../base/path.js'
+import { covers } from '../folder-rules.js'
+import type { GrantedPath } from '../grant-trie.js'
+import type { Right } from '../grants.js'
+import { grantsContent, hidesNames, isSeen } from './names.js'
+import { askedRights, grantsRight, refusedBelow, type Action, type PolicyRefusal, type RuledPath } from './one-path.js'
+
+/**
+ * Whether nothing at or below `top` can be refused to a principal that may read `top`, so that the targets of symlinks
+ * to there need no decision. `hasRules`: whether the tree has folder rules, or grants apply to the principal.
+ */
+export function readsAll({ base }: Principal, top: Path, hasRules: boolean): boolean {
+  return !hasRules && isWithin(base, top)
+}
+
+/**
+ * Whether a folder may be moved without a decision on the targets of the symlinks in it. `mountPoint`: that of its
+ * storage.
+ */
+export function movesAnySymlink(principal: Principal, mountPoint: Path, hasRules: boolean): boolean {
+  return principal.role === 'admin' || readsAll(principal, mountPoint, hasRules)
+}
+
+/**
+ * Why these actions on a whole folder are refused by grants below it, whether or not anything exists there. A copy
+ * leaves out what the principal does not see.
+ */
+export function treeRefusal(
+  principal: Principal,
+  actions: readonly Action[],
+  granted: GrantedPath | undefined,
+): PolicyRefusal | undefined {
+  if (granted?.hasBelow !== true) return undefined
+  const denied: readonly Right[] = [...actions.map((action) => askedRights[action]), 'see']
+  for (const below of granted.below()) {
+    const isRefused = actions.includes('copy')
+      ? isSeen(principal, below.path, below) && !isCopied(principal, below)
+      : below.deniesHere(denied)
+    if (isRefused) return refusedBelow
+  }
+  return undefined
+}
+
+/** Whether the grants, or else the permission, let the principal copy what is at a path. */
+function isCopied(principal: Principal, granted: GrantedPath): boolean {
+  return grantsContent(granted) && (grantsRight('copy', granted, false) ?? principal.hasPermission('copy'))
+}
+
+/** Why the grants do not let the principal copy what is at a path. */
+export function copyRefusal(principal: Principal, granted: GrantedPath | undefined): PolicyRefusal | undefined {
+  return granted === undefined || isCopied(principal, granted) ? undefined : refusedBelow
+}
+
+/** The paths below a folder that the principal sees and whose content the grants do not let it read. */
+export function unreadableBelow(principal: Principal, granted: GrantedPath | undefined): readonly Path[] {
+  if (granted?.hasBelow !== true) return []
+  const unreadable = [...granted.below()].filter(
+    (below) => isSeen(principal, below.path, below) && !grantsContent(below),
+  )
+  return unreadable.map(({ path }) => path)
+}
+
+/**
+ * Why a rename or move must not put what is at the source at the target: a move does not make anything readable for the
+ * principal. `actions`: 'rename', 'move', or both. `isFolder`: everything below moves too.
+ */
+export function landingRefusal(
+  actions: readonly Action[],
+  { granted: source }: RuledPath,
+  { path, granted: target }: RuledPath,
+  isFolder: boolean,
+): PolicyRefusal | undefined {
+  if (source === undefined || target === undefined) return undefined
+  if (grantsContent(target) && !grantsContent(source)) return { code: 'denied' }
+  if (!isFolder || !target.hasBelow) return undefined
+  const denied: readonly Right[] = [...actions.map((action) => askedRights[action]), 'write', 'see']
+  for (const below of target.below()) {
+    const names = segmentsOf(within(path, below.path) ?? root)
+    const from = names.reduce((at, name) => at.child(name), source)
+    if (below.deniesHere(denied) || (grantsContent(below) && !grantsContent(from))) return refusedBelow
+  }
+  return undefined
+}
+
+/** A move of a folder must not show the principal names that a rule above the folder hides: it does not move too. */
+export function revealedBy(principal: Principal, source: RuledPath, target: RuledPath): PolicyRefusal | undefined {
+  if (!revealsNames(principal, source, target)) return undefined
+  return { code: 'denied', reason: 'a folder rule hides things here that would be seen there' }
+}
+
+export function revealsNames(principal: Principal, { path, own: rule }: RuledPath, target: RuledPath): boolean {
+  if (!hidesNames(principal, rule) || rule.path === path || !rule.hideSub) return false
+  const { folder } = target
+  return folder?.hide !== rule.hide || !covers(folder, folder.hideSub, target.path)
+}
+
+/** Mount points, the folders above them, and the principal's base cannot be moved or removed. */
+export function fixedFolder(isFixed: boolean, detail: 'mount_moved' | 'mount_removed'): PolicyRefusal | undefined {
+  return isFixed ? { code: 'denied', detail } : undefined
+}
+
+/** The target of a move or a copy. `isFolder`: the source is one. `isMountFolder`: the target is one. */
+export function replacement(
+  source: Path,
+  target: Path,
+  isFolder: boolean,
+  isMountFolder: boolean,
+): PolicyRefusal | undefined {
+  if (isFolder && isWithin(source, target)) return { code: 'invalid', detail: 'into_itself' }
+  if (isWithin(target, source)) return { code: 'invalid', reason: 'a folder cannot be replaced by what is in it' }
+  return isMountFolder ? { code: 'denied', reason: 'a mount point cannot be replaced' } : undefined
+}
