@@ -86,7 +86,7 @@ const changes: readonly Action[] = [
   'properties',
 ]
 const allBits = Object.keys(permissionBits) as Permission[]
-const allActions: readonly Action[] = ['list', 'read', 'refresh', 'copy', ...changes]
+const allActions: readonly Action[] = ['list', 'read', 'refresh', 'copy', 'share', ...changes]
 
 void t.test('each action needs its own permission bit and no other', async (t) => {
   const needed: Readonly<Record<Action, Permission | undefined>> = {
@@ -102,6 +102,7 @@ void t.test('each action needs its own permission bit and no other', async (t) =
     receive: undefined,
     copy: 'copy',
     remove: 'remove',
+    share: 'share',
     attributes: 'write',
     lock: 'write',
     properties: 'write',
@@ -130,38 +131,42 @@ for (const protocol of protocols) {
     const other = protocols
       .flatMap((each) => Object.values(each.permissions ?? {}))
       .filter((bit) => bit !== read && bit !== manage)
-    const content: readonly Permission[] = ['write', 'rename', 'move', 'copy', 'remove']
+    const content: readonly Permission[] = ['write', 'rename', 'move', 'copy', 'remove', 'share']
     for (const action of allActions) {
       const ask = (may: readonly Permission[]) =>
         verdictOf({ who: { protocol, may }, action, path: '/a', verdict: 'allow' })
-      const reads = action === 'list' || action === 'read'
+      const looks = action === 'list' || action === 'read'
+      const reads = looks || action === 'share'
       t.equal(ask([...content, ...other]), 'denied', `${action} with the bits of another protocol`)
       t.equal(ask([...content, manage]), 'denied', `${action} with manage alone`)
       t.equal(ask([...content, read]), reads ? 'allow' : 'denied', `${action} with read alone`)
       t.equal(ask([...content, read, manage]), 'allow', `${action} with both`)
       t.equal(
         ask([read, manage]),
-        reads || action === 'receive' ? 'allow' : 'denied',
+        looks || action === 'receive' ? 'allow' : 'denied',
         `${action} without the bit of the action`,
       )
     }
   })
 }
 
-void t.test('a read-only app password may list, read, refresh and copy from, but not change anything', async (t) => {
-  for (const action of allActions) {
-    const allowed = ['list', 'read', 'refresh', 'copy'].includes(action)
-    for (const protocol of protocols) {
-      const row: Row = {
-        who: { readOnly: true, protocol },
-        action,
-        path: '/a',
-        verdict: allowed ? 'allow' : 'denied',
+void t.test(
+  'a read-only app password may list, read, refresh, copy from and share, but not change anything',
+  async (t) => {
+    for (const action of allActions) {
+      const allowed = ['list', 'read', 'refresh', 'copy', 'share'].includes(action)
+      for (const protocol of protocols) {
+        const row: Row = {
+          who: { readOnly: true, protocol },
+          action,
+          path: '/a',
+          verdict: allowed ? 'allow' : 'denied',
+        }
+        t.equal(verdictOf(row), row.verdict, told(row))
       }
-      t.equal(verdictOf(row), row.verdict, told(row))
     }
-  }
-})
+  },
+)
 
 void t.test('a signed URL may read its own path regardless of folder rules, and may do nothing else', async (t) => {
   const who: Asker = { onlyPath: asPath('/a/b'), may: [] }
@@ -183,7 +188,7 @@ void t.test('an operation of a principal whose authority has ended is rejected b
   t.equal(verdictOf({ who, action: 'read', path: '/a', verdict: 'unauthenticated' }), 'unauthenticated')
 })
 
-const plain: Asker = { may: ['write', 'rename', 'move', 'copy', 'remove'] }
+const plain: Asker = { may: ['write', 'rename', 'move', 'copy', 'remove', 'share'] }
 const closed: RuleTable = { '/a/closed': { password: 'sesame' } }
 const closedDeep: RuleTable = { '/a/closed': { password: 'sesame', passwordSub: true } }
 

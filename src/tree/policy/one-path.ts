@@ -1,7 +1,7 @@
 /**
  * Decisions on one path: what a principal may do with it, and names that nobody may use. Pure functions of the
- * principal, the path, the folder rules and the grants. Paths are of the whole tree. Called only by `Access`, which looks
- * up the rules and the grants.
+ * principal, the path, the folder rules and the grants. Paths are of the whole tree. Called only by `Access`, which
+ * looks up the rules and the grants.
  */
 import type { Permission, Principal } from '../../accounts/principal.js'
 import type { ErrorCode, ErrorDetail } from '../../base/errors.js'
@@ -12,8 +12,8 @@ import type { Right } from '../grants.js'
 import { excludes, grants, grantsContent, hidesSegmentOf, isHidden, isSeen } from './names.js'
 
 /**
- * What an operation does to a path. `list` lists a folder, `see` returns an entry, `read` reads its content. For all
- * changes, the rule of the folder that contains the path decides.
+ * What an operation does to a path. `list` lists a folder, `see` returns an entry, `read` reads its content; `share`
+ * changes nothing either. For all changes, the rule of the folder that contains the path decides.
  */
 export type Action =
   | 'list'
@@ -28,6 +28,7 @@ export type Action =
   | 'receive' // be the target of a move or a copy
   | 'copy'
   | 'remove'
+  | 'share' // show it to people without an account
   | 'attributes'
   | 'lock'
   | 'properties'
@@ -67,7 +68,7 @@ type Look = 'list' | 'see' | 'read'
  * The permission that each action requires where no grant mentions its right. `content`: the write permission, or a
  * rule that lets every user write.
  */
-const requirements: Readonly<Record<Exclude<Action, Look>, Permission | 'content' | 'nothing'>> = {
+export const requirements: Readonly<Record<Exclude<Action, Look>, Permission | 'content' | 'nothing'>> = {
   refresh: 'content',
   write: 'content',
   mkdir: 'content',
@@ -77,6 +78,7 @@ const requirements: Readonly<Record<Exclude<Action, Look>, Permission | 'content
   receive: 'nothing',
   copy: 'copy',
   remove: 'remove',
+  share: 'share',
   attributes: 'content',
   lock: 'content',
   properties: 'content',
@@ -96,31 +98,28 @@ export const askedRights: Readonly<Record<Action, Right>> = {
   receive: 'write',
   copy: 'copy',
   remove: 'remove',
+  share: 'share',
   attributes: 'write',
   lock: 'write',
   properties: 'write',
 }
 
 /** Actions that take an entry from its path: the folder of a grant needs the right for them from a grant above it. */
-const takingAway: ReadonlySet<Action> = new Set<Action>(['rename', 'move', 'remove'])
+export const takingAway: ReadonlySet<Action> = new Set<Action>(['rename', 'move', 'remove'])
 
 /** Actions that read a source and change nothing there. */
-const reading: ReadonlySet<Action> = new Set<Action>(['list', 'see', 'read', 'refresh', 'copy'])
+const reading: ReadonlySet<Action> = new Set<Action>(['list', 'see', 'read', 'refresh', 'copy', 'share'])
 
-function isLook(action: Action): action is Look {
+export function isLook(action: Action): action is Look {
   return action === 'list' || action === 'see' || action === 'read'
 }
 
 /**
- * Decides on one action by steps that can only refuse: the first that refuses gives the verdict. They are: revocation,
- * the path of a signed URL, which asks no grant, and protocol permissions; what the grants do not let the principal
- * see, and hidden names; `readUsers` and the folder password; the right, by the deciding grant, or else the permission;
- * `writeUsers`.
+ * Decides on one action: the first of `steps` that has a verdict gives it, and what none refuses is allowed. Allocates
+ * nothing.
  */
 export function judge(principal: Principal, action: Action, path: Path, rules: Ruling, password?: string): Verdict {
-  const verdict = judgeSight(principal, action, path, rules.granted)
-  if (verdict !== undefined) return verdict
-  return isHidden(principal, path, rules.folder) ? 'hidden' : judgeVisible(principal, action, path, rules, password)
+  return firstVerdict(steps, principal, action, path, rules, password) ?? 'allow'
 }
 
 /**
@@ -135,10 +134,8 @@ export function judgeMembers(
   password?: string,
   granted?: GrantedPath,
 ): Verdict {
-  const member = childOf(folder, 'any')
   const ruling = { own: rule, folder: rule, granted: granted?.rest }
-  const verdict = judgeSight(principal, action, member, ruling.granted)
-  return verdict ?? judgeVisible(principal, action, member, ruling, password)
+  return firstVerdict(stepsOfMembers, principal, action, childOf(folder, 'any'), ruling, password) ?? 'allow'
 }
 
 /** As `judgeMembers`, of what is refused for every member. Each one with grants of its own must be judged by itself. */
@@ -151,9 +148,8 @@ export function judgeAnyMember(
   granted?: GrantedPath,
 ): Verdict {
   if (granted?.hasBelow !== true) return judgeMembers(principal, action, folder, rule, password, granted)
-  const member = childOf(folder, 'any')
-  const verdict = judgeCredential(principal, action, member)
-  return verdict ?? judgeByRule(principal, action, member, { own: rule, folder: rule }, password) ?? 'allow'
+  const ruling = { own: rule, folder: rule }
+  return firstVerdict(stepsOfAnyMember, principal, action, childOf(folder, 'any'), ruling, password) ?? 'allow'
 }
 
 /** Whether any grant applies to the principal. None does to a signed URL, which its signature permits. */
@@ -168,7 +164,7 @@ export function judgeSight(
   path: Path,
   granted: GrantedPath | undefined,
 ): Verdict | undefined {
-  return judgeCredential(principal, action, path) ?? (isSeen(principal, path, granted) ? undefined : 'not_found')
+  return firstVerdict(stepsToSight, principal, action, path, { own: undefined, folder: undefined, granted }, undefined)
 }
 
 /**
@@ -181,15 +177,6 @@ export function grantsRight(right: Right, granted: GrantedPath, fromAbove: boole
   const said = granted.says(right)
   if (said === false) return false
   return (fromAbove ? granted.saysAbove(right) : said) ?? (granted.grantedOnly ? false : undefined)
-}
-
-/** The verdict that follows from how the principal was authenticated; undefined if the rules decide. */
-function judgeCredential(principal: Principal, action: Action, path: Path): Verdict | undefined {
-  if (principal.signal.aborted) return 'unauthenticated'
-  if (principal.onlyPath !== undefined) {
-    return (action === 'read' || action === 'see') && principal.onlyPath === path ? 'allow' : 'denied'
-  }
-  return mayUseProtocol(principal, action) ? undefined : 'denied'
 }
 
 /** Actions that report a missing parent folder. */
@@ -220,84 +207,183 @@ export function refusalBelow(verdict: Verdict): PolicyRefusal | undefined {
 
 /**
  * The rule that decides who may do the action, and which password it requires: that of the parent folder for changes,
- * the path's own for listing, reading and refreshing.
+ * the path's own for listing, reading, refreshing and sharing.
  */
 export function decidingRule(action: Action, rules: Ruling): Rule | undefined {
   return isChange(action) ? rules.folder : rules.own
 }
 
-function isChange(action: Action): boolean {
-  return !isLook(action) && action !== 'refresh'
+export function isChange(action: Action): boolean {
+  return !isLook(action) && action !== 'refresh' && action !== 'share'
 }
 
-function judgeVisible(
-  principal: Principal,
-  action: Action,
-  path: Path,
-  rules: Ruling,
-  password: string | undefined,
-): Verdict {
-  const verdict = judgeByRule(principal, action, path, rules, password)
-  if (verdict !== undefined) return verdict
-  if (!isLook(action)) return mayChange(principal, action, rules, path)
-  return action !== 'read' || grantsContent(rules.granted) ? 'allow' : 'denied'
+// The steps
+
+/** What a step of a decision asks. */
+export type StepName =
+  | 'session'
+  | 'signature'
+  | 'app password'
+  | 'protocol'
+  | 'sight'
+  | 'hidden names'
+  | 'readers'
+  | 'password'
+  | 'right'
+  | 'writers'
+
+/** A step of a decision. It can only refuse, except that a signature allows what is signed. */
+export interface Step {
+  readonly name: StepName
+  /** The verdict; undefined if the next step is asked. */
+  readonly verdict: (
+    principal: Principal,
+    action: Action,
+    path: Path,
+    rules: Ruling,
+    password: string | undefined,
+  ) => Verdict | undefined
 }
 
-/** The verdict by `readUsers` and the folder password; undefined if they do not refuse. */
-function judgeByRule(
+function firstVerdict(
+  asked: readonly Step[],
   principal: Principal,
   action: Action,
   path: Path,
   rules: Ruling,
   password: string | undefined,
 ): Verdict | undefined {
-  const [rule, at] = isChange(action) ? [rules.folder, parentOf(path)] : [rules.own, path]
-  if (rule) {
-    if (excludes(rule.readUsers, principal) && (covers(rule, rule.readUsersSub, at) || isMember(rule, action, path))) {
-      return 'hidden'
-    }
-    const isProtected = covers(rule, rule.passwordSub, at) || isMember(rule, action, path)
-    if (
-      rule.password !== '' &&
-      isProtected &&
-      !principal.hasPermission('skipPasswords') &&
-      password !== rule.password
-    ) {
-      return 'password_required'
-    }
+  for (const step of asked) {
+    const verdict = step.verdict(principal, action, path, rules, password)
+    if (verdict !== undefined) return verdict
   }
   return undefined
 }
 
-/** Whether the principal's protocol and credentials allow the action at all. */
-function mayUseProtocol(principal: Principal, action: Action): boolean {
-  if (principal.readOnly && !reading.has(action)) return false
-  if (!principal.mayUseProtocol || isLook(action)) return principal.mayUseProtocol
-  const { permissions } = principal.protocol
-  return permissions === undefined || principal.hasPermission(permissions.manage)
+const bySession: Step = {
+  name: 'session',
+  verdict: ({ signal }) => (signal.aborted ? 'unauthenticated' : undefined),
 }
 
-function mayChange(principal: Principal, action: Exclude<Action, Look>, rules: Ruling, path: Path): Verdict {
-  const folder = action === 'refresh' ? path : parentOf(path)
-  const rule = action === 'refresh' ? rules.own : rules.folder
-  const isGranted = rules.granted && grantsAction(principal, action, rules.granted)
-  if (isGranted === false) return 'denied'
-  // A copy does not change its source: only read access is required there.
-  if (action !== 'copy' && excludesWriter(principal, rule, folder)) return 'denied'
+const bySignature: Step = {
+  name: 'signature',
+  verdict({ onlyPath }, action, path) {
+    if (onlyPath === undefined) return undefined
+    return (action === 'read' || action === 'see') && onlyPath === path ? 'allow' : 'denied'
+  },
+}
+
+const byAppPassword: Step = {
+  name: 'app password',
+  verdict: ({ readOnly }, action) => (readOnly && !reading.has(action) ? 'denied' : undefined),
+}
+
+const byProtocol: Step = {
+  name: 'protocol',
+  verdict(principal, action) {
+    if (!principal.mayUseProtocol) return 'denied'
+    if (isLook(action) || action === 'share') return undefined
+    const { permissions } = principal.protocol
+    return permissions === undefined || principal.hasPermission(permissions.manage) ? undefined : 'denied'
+  },
+}
+
+const bySight: Step = {
+  name: 'sight',
+  verdict: (principal, _action, path, { granted }) => (isSeen(principal, path, granted) ? undefined : 'not_found'),
+}
+
+const byHiddenNames: Step = {
+  name: 'hidden names',
+  verdict: (principal, _action, path, { folder }) => (isHidden(principal, path, folder) ? 'hidden' : undefined),
+}
+
+const byReaders: Step = {
+  name: 'readers',
+  verdict(principal, action, path, rules) {
+    const rule = decidingRule(action, rules)
+    if (rule === undefined || !excludes(rule.readUsers, principal)) return undefined
+    return concerns(rule, rule.readUsersSub, action, path) ? 'hidden' : undefined
+  },
+}
+
+const byPassword: Step = {
+  name: 'password',
+  verdict(principal, action, path, rules, password) {
+    const rule = decidingRule(action, rules)
+    if (rule === undefined || rule.password === '' || password === rule.password) return undefined
+    if (!concerns(rule, rule.passwordSub, action, path)) return undefined
+    return principal.hasPermission('skipPasswords') ? undefined : 'password_required'
+  },
+}
+
+const byRight: Step = {
+  name: 'right',
+  verdict(principal, action, path, rules) {
+    const { granted } = rules
+    if (isLook(action)) return action !== 'read' || grantsContent(granted) ? undefined : 'denied'
+    const isGranted = granted && grantsAction(principal, action, granted)
+    if (isGranted !== undefined) return isGranted ? undefined : 'denied'
+    return isPermitted(principal, action, path, rules) ? undefined : 'denied'
+  },
+}
+
+const byWriters: Step = {
+  name: 'writers',
+  verdict(principal, action, path, { own, folder }) {
+    const rule = action === 'refresh' ? own : folder
+    if (rule === undefined || !excludes(rule.writeUsers, principal)) return undefined
+    if (action === 'refresh') return covers(rule, rule.writeUsersSub, path) ? 'denied' : undefined
+    // A copy does not change its source: only read access is required there.
+    const isAsked = isChange(action) && action !== 'copy'
+    return isAsked && covers(rule, rule.writeUsersSub, parentOf(path)) ? 'denied' : undefined
+  },
+}
+
+const credential = [bySession, bySignature, byAppPassword, byProtocol]
+const readAccess = [byReaders, byPassword]
+
+/**
+ * All steps of a decision, in their order: the credential; what the grants do not let the principal see, and hidden
+ * names; who may read, by folder rules; the right, by the deciding grant, or else by a permission; who may write, by
+ * folder rules.
+ */
+export const steps: readonly Step[] = [...credential, bySight, byHiddenNames, ...readAccess, byRight, byWriters]
+const stepsToSight: readonly Step[] = [...credential, bySight]
+const stepsOfMembers: readonly Step[] = steps.filter((step) => step !== byHiddenNames)
+const stepsOfAnyMember: readonly Step[] = [...credential, ...readAccess]
+
+/** Whether a part of the rule that decides on the action applies to the path. */
+function concerns(rule: Rule, sub: boolean, action: Action, path: Path): boolean {
+  return covers(rule, sub, isChange(action) ? parentOf(path) : path) || isMember(rule, action, path)
+}
+
+/** Whether a permission, or a rule with `write`, allows the action where no grant mentions its right. */
+function isPermitted(
+  principal: Principal,
+  action: Exclude<Action, Look>,
+  path: Path,
+  { own, folder }: Ruling,
+): boolean {
   const required = requirements[action]
-  if (isGranted === true || required === 'nothing') return 'allow'
-  if (required === 'content' && letsEveryoneWrite(rule, folder)) return 'allow'
-  return principal.hasPermission(required === 'content' ? 'write' : required) ? 'allow' : 'denied'
+  if (required === 'nothing') return true
+  if (required !== 'content') return principal.hasPermission(required)
+  if (principal.hasPermission('write')) return true
+  return action === 'refresh'
+    ? letsEveryoneWrite(own, path)
+    : folder !== undefined && letsEveryoneWrite(folder, parentOf(path))
 }
 
 /** As `grantsRight`, for an action. */
 function grantsAction(principal: Principal, action: Exclude<Action, Look>, granted: GrantedPath): boolean | undefined {
-  // To move an entry is to remove it, where a grant says who may do that.
-  if (action === 'move' && granted.says('remove') !== undefined) {
-    const removes = grantsRight('remove', granted, true) ?? principal.hasPermission('remove')
-    if (!removes) return false
-  }
+  if (action === 'move' && refusesRemoval(principal, granted)) return false
   return grantsRight(askedRights[action], granted, takingAway.has(action))
+}
+
+/** To move an entry is to remove it, where a grant says who may do that. */
+export function refusesRemoval(principal: Principal, granted: GrantedPath): boolean {
+  if (granted.says('remove') === undefined) return false
+  return !(grantsRight('remove', granted, true) ?? principal.hasPermission('remove'))
 }
 
 /** Whether the rule that applies to `folder` names others as the only users who may change something there. */
@@ -389,7 +475,7 @@ export function contentRefusal(granted: GrantedPath | undefined): PolicyRefusal 
  * flags.
  */
 function isMember(rule: Rule, action: Action, path: Path): boolean {
-  return (action === 'read' || action === 'see') && parentOf(path) === rule.path
+  return (action === 'read' || action === 'see' || action === 'share') && parentOf(path) === rule.path
 }
 
 // Paths that are refused whatever the permissions and the folder rules are
