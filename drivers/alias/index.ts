@@ -1,5 +1,7 @@
 /** Driver type `Alias`: several paths of the tree, merged into one. */
+import { childOf, root } from '../../src/base/path.js'
 import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
+import { namedPaths } from './options.js'
 
 const writing = ['disabled', 'first', 'deterministic', 'deterministic_or_all', 'all', 'all_strict'] as const
 
@@ -47,6 +49,13 @@ export const aliasType: DriverType<typeof aliasFields> = {
   facts: { directUrls: 'preferred', uncached: true, composite: true },
   // The URLs of the storages below may be.
   traits: { urlsBoundTo: ['userAgent', 'address'] },
+  shows(options) {
+    const named = namedPaths(options.paths)
+    return [...named].flatMap(([name, paths]) => {
+      const at = named.size === 1 ? root : childOf(root, name)
+      return paths.map((path) => ({ path, at }))
+    })
+  },
   async open(options, env) {
     const { openAlias } = await import('./alias.js')
     return openAlias(options, env)

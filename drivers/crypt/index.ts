@@ -1,4 +1,5 @@
 /** Driver type `Crypt`: encrypted files in another path of the tree, in the format of rclone's crypt. */
+import { cleanPath } from '../../src/base/path.js'
 import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const cryptFields = {
@@ -52,6 +53,8 @@ export const cryptType: DriverType<typeof cryptFields> = {
   name: 'Crypt',
   fields: cryptFields,
   facts: { uncached: true, composite: true },
+  // Names are encrypted there.
+  shows: ({ remote_path: path }) => [{ path: cleanPath(path), at: undefined }],
   async open(options, env) {
     const { openCrypt } = await import('./crypt.js')
     return openCrypt(options, env)

@@ -1,4 +1,5 @@
 /** A kind of driver: what an administrator sees of it, its options, and how it is opened. */
+import type { Path } from '../base/path.js'
 import type { DriverEnv } from './driver-env.js'
 import type { Driver } from './driver.js'
 import type { Traits } from './traits.js'
@@ -61,12 +62,21 @@ export interface DownloadToolFacts {
   readonly folderSetting: string
 }
 
+/** A folder of the tree that a storage shows. */
+export interface ShownFolder {
+  readonly path: Path
+  /** Where in the storage it appears; undefined if names are others there. */
+  readonly at: Path | undefined
+}
+
 export interface DriverType<F extends Fields = Fields> {
   /** Name shown to the admin, such as 'Local'. */
   readonly name: string
   readonly fields: F
   readonly facts?: DriverFacts
   readonly traits?: Partial<Traits>
+  /** Of a composite driver: what a storage with these options shows. Throws `invalid` as `open` rejects. */
+  shows?(options: OptionsOf<F>): readonly ShownFolder[]
   /** Imports the implementation on demand. Rejects if the backend cannot be used. */
   open(options: OptionsOf<F>, env: DriverEnv): Promise<Driver>
 }

@@ -12,6 +12,12 @@ export { rights, type Grant, type Right } from '../database/rows.js'
 /** Of whom a grant is: a user or a group. */
 export type Subject = { readonly userId: number } | { readonly groupId: number }
 
+export function subjectOfGrant({ userId, groupId }: Pick<Grant, 'userId' | 'groupId'>): Subject {
+  if (userId !== undefined) return { userId }
+  if (groupId !== undefined) return { groupId }
+  throw new Error('a grant is of a user or a group')
+}
+
 /** A grant as it is given. */
 export interface NewGrant {
   /** Of the whole tree; need not exist. */
@@ -94,6 +100,11 @@ export class Grants extends PathMirror<Grant> {
     const grants = new Grants(store, foldedPath)
     await grants.reload()
     return grants
+  }
+
+  /** All stored grants. */
+  list(): readonly Grant[] {
+    return this.stored
   }
 
   /** The stored grants of a user or a group, ordered by path. */

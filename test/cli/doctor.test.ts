@@ -128,6 +128,17 @@ const breaks: readonly Break[] = [
     what: 'folder of /two',
   },
   {
+    name: 'a storage shows what a grant denies',
+    how: async ({ inStore, mount }) => {
+      await mount('/all', 'Alias', { paths: '/' })
+      await inStore(async ({ grants, groups }) => {
+        const { id } = await groups.insert({ name: 'sales', description: '', permission: 0, admin: false })
+        await grants.replace({ userId: undefined, groupId: id }, [{ path: asPath('/shut'), allow: [], deny: ['see'] }])
+      })
+    },
+    what: 'grant at /shut',
+  },
+  {
     name: 'a storage has a driver that this version lacks',
     how: ({ mount }) => mount('/drive', 'GoogleDrive', {}),
     what: 'storage /drive',

@@ -1,11 +1,14 @@
 /** What the database says: accounts, settings, host keys, and the folders of this machine that storages show. */
 import { realpath, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { driverTypes } from '../../../drivers/index.js'
 import type { Accounts } from '../../accounts/accounts.js'
 import { isGatewayError } from '../../base/errors.js'
 import type { Config } from '../../installation/config.js'
 import type { Settings } from '../../settings/settings.js'
 import { parseAddition } from '../../mounts/fields.js'
+import { shownElsewhere } from '../../tree/denied-elsewhere.js'
+import { Grants } from '../../tree/grants.js'
 import type { StorageRow } from '../../database/rows.js'
 import type { Store } from '../../database/tables.js'
 import type { DataFolder } from '../data-folder.js'
@@ -14,13 +17,15 @@ import { mayRead } from './owner.js'
 
 /** The findings on the content of the database. Changes nothing. */
 export async function contentFindings({ config, store, settings, accounts }: DataFolder): Promise<readonly Finding[]> {
+  const storages = await store.storages.all()
   return [
     adminFinding(config, accounts),
     ...settingFindings(config, settings),
     await temporaryFolderFinding(settings),
     await hostKeysFinding(config, store.secrets),
     proxyFinding(config),
-    ...(await localFindings(config, await store.storages.all())),
+    ...(await localFindings(config, storages)),
+    ...grantFindings(config, accounts, await Grants.load(store), storages),
   ]
 }
 
@@ -109,4 +114,30 @@ async function localFindings(config: Config, rows: readonly StorageRow[]): Promi
     }
   }
   return findings
+}
+
+/** Of storages that show what grants deny: more would not be read. */
+const maxShown = 20
+
+/** Storages that show elsewhere what a grant denies: a grant is about a path. */
+function grantFindings(
+  config: Config,
+  { users, groups }: Accounts,
+  grants: Grants,
+  storages: readonly StorageRow[],
+): readonly Finding[] {
+  const findings: Finding[] = []
+  for (const { grant, path, driver, mountPoint } of shownElsewhere(grants.list(), grants, storages, driverTypes)) {
+    const { userId, groupId, deny } = grant
+    const [kind, name] =
+      groupId === undefined ? ['user', users.get(userId ?? 0)?.username] : ['group', groups.get(groupId)?.name]
+    // A group or user that has just been removed.
+    if (name === undefined) continue
+    const detail = `the grant of the ${kind} ${name} denies ${deny.join(', ')}, and ${mountPoint} (${driver}) shows what is there at ${path} too`
+    const remedy = commandLine(config, 'grant', 'add', path, `--${kind}`, name, '--deny', deny.join(','))
+    findings.push(wrong(`grant at ${grant.path}`, detail, remedy))
+    if (findings.length === maxShown) break
+  }
+  if (findings.length > 0) return findings
+  return [{ what: 'grants', ok: true, detail: 'no storage shows elsewhere what a grant denies' }]
 }
