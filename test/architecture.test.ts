@@ -275,7 +275,7 @@ void t.test('permissions are read, and paths decided on, by the policy only', as
   const readers = filesWith(/\bhasPermission\b/)
   t.same(
     readers.filter((name) => !name.startsWith('src/accounts/')),
-    ['src/tree/policy/names.ts', 'src/tree/policy/one-path.ts', 'src/tree/policy/whole-folders.ts'],
+    ['explanation', 'names', 'one-path', 'whole-folders'].map((name) => `src/tree/policy/${name}.ts`),
   )
 })
 

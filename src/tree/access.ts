@@ -16,6 +16,7 @@ import { Change, type Authority, type ChangePlan, type ResolvedPath } from './ch
 import type { Rule } from './folder-rules.js'
 import type { GrantedPath } from './grant-trie.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
+import { explain, type Explanation } from './policy/explanation.js'
 import * as names from './policy/names.js'
 import type { MemberFilter, SeenNames } from './policy/names.js'
 import * as onePath from './policy/one-path.js'
@@ -417,18 +418,11 @@ export class Access implements Authority {
 
   /** All on which a decision at a path depends, besides the principal. */
   #ruled(path: Path): RuledPath {
-    const { rules, grants } = this.dependencies
-    return {
-      path,
-      own: rules.nearest(path),
-      folder: rules.nearest(parentOf(path)),
-      granted: this.#granted(path),
-      deniedToSome: this.principal.onlyPath !== undefined && grants.deniesReading(path),
-    }
+    return ruledPath(this.dependencies, this.principal, path)
   }
 
   #granted(path: Path): GrantedPath | undefined {
-    return onePath.asksGrants(this.principal) ? this.dependencies.grants.at(this.principal, path) : undefined
+    return grantedPath(this.dependencies, this.principal, path)
   }
 
   folderRights(folder: Path): FolderRights {
@@ -502,6 +496,56 @@ export function refuse(refusal: PolicyRefusal | undefined): void {
 
 function errorOf({ code, detail, reason }: PolicyRefusal): GatewayError {
   return new GatewayError(code, { detail, reason })
+}
+
+function ruledPath(dependencies: Decisive, principal: Principal, path: Path): RuledPath {
+  const { rules, grants } = dependencies
+  return {
+    path,
+    own: rules.nearest(path),
+    folder: rules.nearest(parentOf(path)),
+    granted: grantedPath(dependencies, principal, path),
+    deniedToSome: principal.onlyPath !== undefined && grants.deniesReading(path),
+  }
+}
+
+function grantedPath({ grants }: Decisive, principal: Principal, path: Path): GrantedPath | undefined {
+  return onePath.asksGrants(principal) ? grants.at(principal, path) : undefined
+}
+
+/** What decisions depend on, besides the principal. */
+export type Decisive = Pick<TreeDependencies, 'rules' | 'grants'>
+
+/** A decision with its reasons. */
+export interface ExplainedAccess extends Explanation {
+  /** What the principal is answered; undefined if it is allowed. */
+  readonly refusal: PolicyRefusal | undefined
+  /** Whether grants apply to the principal. */
+  readonly asksGrants: boolean
+  /** Where a grant below refuses the action on a whole folder at the path. */
+  readonly refusedBelow: Path | undefined
+  /** Whether a folder at the path may be listed. */
+  readonly isListed: boolean
+}
+
+/**
+ * Why the principal may or may not do something at `at`, a path of the whole tree in the backends' spelling. Asks no
+ * backend: the path is asked by its name, without a folder password, and a folder as a file is.
+ */
+export function explainAccess(dependencies: Decisive, principal: Principal, action: Action, at: Path): ExplainedAccess {
+  const ruled = ruledPath(dependencies, principal, at)
+  const verdictOn = (asked: Action, path: Path) =>
+    onePath.judge(principal, asked, path, ruledPath(dependencies, principal, path))
+  const explanation = explain(principal, action, at, ruled)
+  const isParentHidden = () => verdictOn('read', parentOf(at)) === 'hidden'
+  return {
+    ...explanation,
+    // What is outside the base folder cannot even be named, so that no parent is missing.
+    refusal: onePath.refusalOf(explanation.verdict, action, isParentHidden, explanation.decidedBy.cause !== 'base'),
+    asksGrants: onePath.asksGrants(principal),
+    refusedBelow: wholeFolders.refusedAt(principal, [action], ruled.granted),
+    isListed: verdictOn('list', at) === 'allow',
+  }
 }
 
 /** Whether URLs of `at` must be signed because of a storage option, a folder rule or a grant. */

@@ -26,6 +26,8 @@ interface Sayings {
 class Node {
   readonly own: Sayings = { allowed: 0, denied: 0 }
   readonly ofGroups: Sayings = { allowed: 0, denied: 0 }
+  /** What both were made from. No decision reads it. */
+  readonly grants: Grant[] = []
   readonly children = new Map<string, Node>()
   /** The children by folded name: names that differ only in case or Unicode normalization share a key. */
   readonly byFoldedName = new Map<string, Node[]>()
@@ -61,6 +63,10 @@ function combined(nodes: readonly Node[]): Sayings {
 /** What the deciding grants say about each right at one path. */
 export class GrantedPath {
   #rest: GrantedPath | undefined
+  /** What the grants above the path say of it. */
+  private readonly above: Sayings
+  /** What applies at the path. */
+  private readonly applying: Sayings
 
   /** `nodes`: those of the path, one for each spelling that has grants at or below it. */
   constructor(
@@ -68,20 +74,37 @@ export class GrantedPath {
     /** Of a member without grants of its own, the path of its folder. */
     readonly path: Path,
     private readonly here: Sayings,
-    private readonly above: Sayings,
+    /** That of the folder of the path; undefined for the root. */
+    private readonly parent: GrantedPath | undefined,
     private readonly foldedPath: FoldedPath,
     /** What no grant allows is refused. */
     readonly grantedOnly: boolean,
-  ) {}
+  ) {
+    this.above = parent?.applying ?? nothing
+    this.applying = overridden(this.above, here)
+  }
 
   /** Whether the deciding grant allows the right; undefined if no grant mentions it. */
   says(right: Right): boolean | undefined {
-    return decision(right, overridden(this.above, this.here))
+    return decision(right, this.applying)
   }
 
   /** As `says`, by the grants above the path alone. */
   saysAbove(right: Right): boolean | undefined {
     return decision(right, this.above)
+  }
+
+  /**
+   * The grants that decide on the right: those at the longest path that mention it, of which those of the user decide
+   * before those of groups, and denials before others. None if no grant mentions it.
+   */
+  decidingGrants(right: Right): readonly Grant[] {
+    const mentioning = this.nodes.flatMap(({ grants }) => grants.filter((grant) => mentions(grant, right)))
+    if (mentioning.length === 0) return this.parent?.decidingGrants(right) ?? []
+    const own = mentioning.filter(({ userId }) => userId !== undefined)
+    const deciding = own.length > 0 ? own : mentioning
+    const denying = deciding.filter(({ deny }) => deny.includes(right))
+    return denying.length > 0 ? denying : deciding
   }
 
   /** Whether a grant with this very path denies one of the rights, and no other with this path decides otherwise. */
@@ -133,9 +156,15 @@ export class GrantedPath {
   }
 
   #below(nodes: readonly Node[], path: Path): GrantedPath {
-    const above = overridden(this.above, this.here)
-    return new GrantedPath(nodes, path, combined(nodes), above, this.foldedPath, this.grantedOnly)
+    return new GrantedPath(nodes, path, combined(nodes), this, this.foldedPath, this.grantedOnly)
   }
+}
+
+const nothing: Sayings = { allowed: 0, denied: 0 }
+
+function mentions({ allow, deny }: Grant, right: Right): boolean {
+  // Whoever may do anything sees it.
+  return allow.includes(right) || deny.includes(right) || (right === 'see' && allow.length > 0)
 }
 
 function decision(right: Right, { allowed, denied }: Sayings): boolean | undefined {
@@ -159,17 +188,18 @@ export class GrantTrie {
   /** `grants`: those of the user and of its groups. */
   constructor(grants: readonly Grant[], foldedPath: FoldedPath, grantedOnly: boolean) {
     const top = new Node(root)
-    for (const { path, userId, allow, deny } of grants) {
+    for (const grant of grants) {
+      const { path, userId, allow, deny } = grant
       let node = top
       for (const name of segmentsOf(path)) node = node.child(name)
       const sayings = userId === undefined ? node.ofGroups : node.own
       // Whoever may do anything sees it.
       sayings.allowed |= setOf(allow.length > 0 ? [...allow, 'see'] : [])
       sayings.denied |= setOf(deny)
+      node.grants.push(grant)
     }
     markOpening(top)
-    const nothing = { allowed: 0, denied: 0 }
-    this.#root = new GrantedPath([top], root, combined([top]), nothing, foldedPath, grantedOnly)
+    this.#root = new GrantedPath([top], root, combined([top]), undefined, foldedPath, grantedOnly)
   }
 
   at(path: Path): GrantedPath {

@@ -18,7 +18,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { Grants } from '../../src/tree/grants.js'
 import { Rules } from '../../src/tree/folder-rules.js'
-import { needsSignature } from '../../src/tree/access.js'
+import { Access, explainAccess, needsSignature, type ExplainedAccess } from '../../src/tree/access.js'
 import { VirtualFs, type TreeDependencies } from '../../src/tree/virtual-fs.js'
 import { grantRow, ruleRow } from '../database/store-rows.js'
 import { newTree, type Test } from '../tree/tree-fixture.js'
@@ -119,6 +119,8 @@ export interface FrozenTree {
   answer(question: Question): Promise<ErrorCode | undefined>
   /** The names in a folder, sorted, as the one who asks sees them; undefined if it is refused. */
   names(question: Question): Promise<readonly string[] | undefined>
+  /** Why the action is allowed or refused at the path by its name, and the code with which it is refused. */
+  explained(question: Question): { readonly access: ExplainedAccess; readonly code: ErrorCode | undefined }
   needsSignature(path: Path): boolean
 }
 
@@ -174,6 +176,12 @@ export async function frozenTree(t: Test): Promise<FrozenTree> {
       }
       await answerOf(list())
       return names
+    },
+    explained(question) {
+      const { user, action, path } = question
+      const principal = principalOf(userOf(user), memberships, question)
+      const refusal = new Access(dependencies, principal).refusalOf(action, path, {})
+      return { access: explainAccess(dependencies, principal, action, path), code: refusal?.code }
     },
     needsSignature: (path) => needsSignature(dependencies, path),
   }

@@ -4,11 +4,23 @@
  */
 import t from 'tap'
 import { Random } from '../soak/chaos/random.js'
-import { nameOf, parentOf, root } from '../../src/base/path.js'
+import { isWithin, nameOf, parentOf, root, type Path } from '../../src/base/path.js'
+import type { ExplainedAccess } from '../../src/tree/access.js'
 import { askable } from './asking.js'
 import { frozenTree, type FrozenTree } from './frozen-tree.js'
 import { generateQuestion, generateWorld } from './generate.js'
-import { decide, needsSignature, visible, type Question, type User, type World } from './model.js'
+import {
+  decide,
+  decideAt,
+  kinds,
+  needsSignature,
+  visible,
+  type Decision,
+  type Entry,
+  type Question,
+  type User,
+  type World,
+} from './model.js'
 
 const cases = Number(process.env.TIDEGATE_RIGHTS_CASES ?? 2000)
 const firstSeed = Number(process.env.TIDEGATE_RIGHTS_SEED ?? 0)
@@ -34,6 +46,64 @@ void t.test(`${cases} generated questions are answered as by the model`, async (
   t.same(differences.slice(0, maxTold), [])
   t.ok(asked >= cases)
 })
+
+void t.test(`${cases} generated decisions are explained by the step and the grant of the model`, async (t) => {
+  const tree = await frozenTree(t)
+  const differences: unknown[] = []
+  const causes = new Set<string>()
+  let asked = 0
+  for (let seed = firstSeed; asked < cases && differences.length < maxTold; seed++) {
+    const world = generateWorld(seed)
+    const random = new Random(seed)
+    await tree.show(world)
+    for (let number = 0; number < questionsOfWorld; number++, asked++) {
+      const question = ofName(generateQuestion(world, random))
+      const { access, code } = tree.explained(question)
+      causes.add(access.decidedBy.cause)
+      const answer = whyBy(access)
+      const model = whyOf(decideAt({ ...world, symlinks: [] }, question))
+      const isInBase = access.decidedBy.cause !== 'base'
+      const isOfOnePath = !['rename', 'move', 'copy'].includes(question.action) && question.path !== root
+      const plain = isOfOnePath ? whyOf(decide(withFile(world, question.path), question)) : model
+      if (answer === model && answer === plain && (code === access.refusal?.code || !isInBase)) continue
+      differences.push({ seed, model, plain, answer, judged: code, ...told(world, question) })
+    }
+  }
+  t.same(differences.slice(0, maxTold), [])
+  t.ok(causes.size >= 14, `${causes.size} causes decide: ${[...causes].join(', ')}`)
+})
+
+/** The question about one path, of which the tree knows nothing but its name. */
+function ofName({ user, action, path, protocol, time, network, revoked, readOnly, signed }: Question): Question {
+  return {
+    ...{ user, action, path, protocol, time, makes: action === 'write' },
+    ...(network !== undefined && { network }),
+    ...(revoked !== undefined && { revoked }),
+    ...(readOnly !== undefined && { readOnly }),
+    ...(signed !== undefined && { signed }),
+  }
+}
+
+/** The world with a file at the path, and without symlinks. */
+function withFile(world: World, path: Path): World {
+  const file: Entry = { path, kind: 'file' }
+  return { ...world, symlinks: [], entries: [...world.entries.filter((each) => !isWithin(path, each.path)), file] }
+}
+
+function whyOf({ error, decidedBy: { step, grant, rule } }: Decision): string {
+  const subject = grant && ('user' in grant.subject ? `user ${grant.subject.user}` : `group ${grant.subject.group}`)
+  const by = grant ? `grant ${grant.id} of ${subject} at ${grant.path}` : (rule?.path ?? '')
+  return `${error ?? 'allowed'} by ${step} (${kinds[step]}) ${by}`
+}
+
+function whyBy({ refusal, decidedBy: { cause, kind, grants, rule } }: ExplainedAccess): string {
+  const [grant] = grants
+  const subject = grant?.userId === undefined ? `group ${grant?.groupId}` : `user ${grant.userId}`
+  // The model does not say to which grant a way leads.
+  const isTold = grant && (refusal !== undefined || cause !== 'way')
+  const by = isTold ? `grant ${grant.id} of ${subject} at ${grant.path}` : (rule?.path ?? '')
+  return `${refusal?.code ?? 'allowed'} by ${cause} (${kind}) ${by}`
+}
 
 /** What the model says and what the tree answers, if that differs. */
 async function compare(tree: FrozenTree, world: World, question: Question) {

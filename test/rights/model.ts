@@ -185,6 +185,28 @@ function byPath(world: World, question: Question, asked: Asked): Refusal {
   )
 }
 
+/**
+ * The steps for the path alone, asked by its name, as a file is: not what is below it, and not the new path. "4. The
+ * right" is asked for each right that the action needs, before "5. `write_users`".
+ */
+export function decideAt(world: World, question: Question): Decision {
+  const { action, path, signed } = question
+  if (signed !== undefined) return bySignedUrl(world, question, signed)
+  const changes = action !== 'see' && action !== 'read' && action !== 'share'
+  const each = asked(path, changes ? 'change' : 'look', action, action === 'write')
+  const rights = action === 'move' ? rightsOfMove(world, question, path) : [action]
+  let refusal =
+    byCredential(world, question, each) ??
+    byBase(world, question, each) ??
+    bySight(world, question, each) ??
+    byName(world, question, each) ??
+    byReadUsers(world, question, each, true) ??
+    byPassword(world, question, each, true)
+  for (const right of rights) refusal ??= byRight(world, question, { ...each, right })
+  refusal ??= byWriteUsers(world, question, each)
+  return refusal ?? { allowed: true, error: undefined, decidedBy: causeOfPermission(world, question) }
+}
+
 function byRulesAndRights(world: World, question: Question, asked: Asked): Refusal {
   return byRules(world, question, asked) ?? byRight(world, question, asked) ?? byWriteUsers(world, question, asked)
 }

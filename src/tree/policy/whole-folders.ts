@@ -35,13 +35,22 @@ export function treeRefusal(
   actions: readonly Action[],
   granted: GrantedPath | undefined,
 ): PolicyRefusal | undefined {
+  return refusedAt(principal, actions, granted) === undefined ? undefined : refusedBelow
+}
+
+/** The path below a folder at which a grant refuses these actions on the whole folder. */
+export function refusedAt(
+  principal: Principal,
+  actions: readonly Action[],
+  granted: GrantedPath | undefined,
+): Path | undefined {
   if (granted?.hasBelow !== true) return undefined
   const denied: readonly Right[] = [...actions.map((action) => askedRights[action]), 'see']
   for (const below of granted.below()) {
     const isRefused = actions.includes('copy')
       ? isSeen(principal, below.path, below) && !isCopied(principal, below)
       : below.deniesHere(denied)
-    if (isRefused) return refusedBelow
+    if (isRefused) return below.path
   }
   return undefined
 }
