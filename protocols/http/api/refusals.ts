@@ -163,6 +163,16 @@ export const changeRefusals: readonly Refusal[] = [
   },
   { code: 400, text: 'the name is too long', error: 'invalid' },
   coreRefusal('denied', {}, 'the user lacks the permission, or a folder rule or a grant forbids it'),
+  coreRefusal(
+    'denied',
+    { reason: 'permission denied below this folder' },
+    'a folder rule or a grant forbids it for something in the folder',
+  ),
+  coreRefusal(
+    'denied',
+    { reason: 'a folder rule hides things here that would be seen there' },
+    'a folder would be moved away from the rule that hides something in it',
+  ),
   coreRefusal('parent_missing', {}, 'a grant does not let the user see the folder'),
   { code: 423, text: 'locked by …', error: 'locked', when: 'the path is covered by a WebDAV lock' },
   coreRefusal('denied', { detail: 'mount_moved' }, 'a mount point would be moved'),
