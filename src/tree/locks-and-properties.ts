@@ -73,15 +73,33 @@ async function makeFile(
   }
 }
 
+/** See `VirtualFs.refreshLock`. */
 export async function refresh(
   access: Access,
-  at: Path,
+  path: Path,
   token: string,
   seconds: number,
   options: ChangeOptions,
 ): Promise<Lock> {
+  const at = await ofLock(access, path, options)
   await assertPreconditionsAt(access, at, options)
   return redactedLock(access, await access.dependencies.locks.refresh(at, token, seconds, access.principal), at)
+}
+
+/** See `VirtualFs.unlock`. */
+export async function unlock(access: Access, path: Path, token: string, options: AccessOptions): Promise<void> {
+  const at = await ofLock(access, path, options)
+  await access.dependencies.locks.release(at, token, access.principal)
+}
+
+/** Where an existing lock is. What the principal does not see has none, as a path where nothing is. */
+async function ofLock(access: Access, path: Path, options: ChangeOptions): Promise<Path> {
+  const { at, principal } = await access.resolve(path, options)
+  if (access.refusalOf('lock', at, { ...options, makesFile: false }, principal)?.code === 'not_found') {
+    // The lock token that a refresh names in its precondition is of no lock here.
+    throw new GatewayError('precondition_failed', { reason: options.if ? 'If does not hold' : 'no such lock' })
+  }
+  return (await access.resolveAndAuthorize('lock', path, options)).at
 }
 
 /** The locks that cover the path, and those on these direct members of it that the principal sees. */

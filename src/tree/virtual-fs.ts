@@ -382,16 +382,14 @@ export class VirtualFs {
     return this.#during('lock', path, (access) => kept.lock(access, path, request, options))
   }
 
+  /** Rejects as `Locks.refresh`. Where the principal sees nothing, there is no lock. */
   refreshLock(path: Path, token: string, seconds: number, options: ChangeOptions = {}): Promise<Lock> {
-    return this.#authorized('refresh lock', 'lock', path, options, ({ at }) =>
-      kept.refresh(this.#access, at, token, seconds, options),
-    )
+    return this.#during('refresh lock', path, (access) => kept.refresh(access, path, token, seconds, options))
   }
 
+  /** Rejects as `refreshLock`. */
   unlock(path: Path, token: string, options: AccessOptions = {}): Promise<void> {
-    return this.#authorized('unlock', 'lock', path, options, ({ at }) =>
-      this.#access.dependencies.locks.release(at, token, this.principal),
-    )
+    return this.#during('unlock', path, (access) => kept.unlock(access, path, token, options))
   }
 
   /** The locks that cover the path. `members`: names of direct members of this folder, whose own locks are included. */

@@ -132,6 +132,7 @@ void t.test('what is not seen is answered in the words for what is missing', asy
   await fill(as(admin), { '/hid/x': 'x', '/open/y': 'y' })
   await grant('/hid', { deny: ['see'] })
   const ada = as()
+  const ofToken = { not: false, kind: 'token', value: 'token' } as const
   const operations: Readonly<Record<string, (path: string) => Promise<unknown>>> = {
     stat: (path) => ada.stat(p(path)),
     list: (path) => ada.list(p(path)),
@@ -146,6 +147,8 @@ void t.test('what is not seen is answered in the words for what is missing', asy
     'open to change': (path) => ada.open(p(path), 'update'),
     'open to replace': (path) => ada.open(p(path), 'replace'),
     'lock what exists': (path) => ada.lock(p(path), lockAsk, { makesFile: false }),
+    'refresh a lock': (path) => ada.refreshLock(p(path), 'token', 60, { if: [{ lists: [[ofToken]] }] }),
+    unlock: (path) => ada.unlock(p(path), 'token'),
     write: (path) => ada.write(p(path), sourceOf('')),
     mkdir: (path) => ada.mkdir(p(path)),
     lock: (path) => ada.lock(p(path), lockAsk),
