@@ -13,6 +13,7 @@ const sizes = {
   TIDEGATE_LOAD_SECONDS: '600',
   TIDEGATE_CHAOS_SECONDS: '1800',
   TIDEGATE_RIGHTS_CASES: '100000',
+  TIDEGATE_RIGHTS_PROTOCOL_CASES: '3000',
   TIDEGATE_SAMPLING: '1',
   TIDEGATE_VARIANTS: 'all',
 }
@@ -28,6 +29,7 @@ const stories = [
   'security/turns',
   'cluster/chaos',
   'rights/judge',
+  'rights/protocols',
   'stories/mounts',
   // Whose servers are also set up in other ways.
   'stories/driver-protocols',
