@@ -18,7 +18,8 @@ import { coreSettings } from '../../src/settings/settings-table.js'
 import { prepareImport } from '../../src/installation/import/importer.js'
 import { Report, type ReportLine } from '../../src/installation/import/report.js'
 import { withStillDatabase } from '../../src/installation/import/still-database.js'
-import { readAlistDatabase, type AlistDatabase, type AlistRow } from '../../src/database/alist-database.js'
+import { readAlistDatabase, type AlistDatabase } from '../../src/database/alist-database.js'
+import type { ForeignRow } from '../../src/database/foreign-sqlite.js'
 import { connectSqlite } from '../../src/database/sqlite.js'
 import { openStore } from '../../src/database/store.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
@@ -330,7 +331,7 @@ const adminRow = {
 }
 
 function databaseWith(
-  rows: Partial<Record<keyof AlistDatabase['rows'], readonly AlistRow[]>>,
+  rows: Partial<Record<keyof AlistDatabase['rows'], readonly ForeignRow[]>>,
   hasRoles = false,
 ): AlistDatabase {
   const none = { users: [], roles: [], storages: [], meta: [], ssh_public_keys: [], setting_items: [], sharing_dbs: [] }

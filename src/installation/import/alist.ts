@@ -11,7 +11,8 @@ import { settingFault } from '../../settings/settings.js'
 import type { SettingDefinition } from '../../settings/settings-table.js'
 import { checkOptions, parseAddition } from '../../mounts/fields.js'
 import { storedStatus } from '../../mounts/mounts.js'
-import { textOf, type AlistDatabase, type AlistRow } from '../../database/alist-database.js'
+import type { AlistDatabase } from '../../database/alist-database.js'
+import { textOf, type ForeignRow } from '../../database/foreign-sqlite.js'
 import type { ImportedUser, Installation } from '../../database/installation.js'
 import { newStorage } from '../../database/new-storage.js'
 import type { FolderRule, KeyRow, StorageRow } from '../../database/rows.js'
@@ -65,11 +66,11 @@ interface Mapped<Row> {
 
 /** Maps each row, and reports it by the text of `column`. What cannot be mapped is left out. */
 async function allOf<Row>(
-  rows: readonly AlistRow[],
+  rows: readonly ForeignRow[],
   column: string,
   kind: string,
   report: Report,
-  map: (row: AlistRow) => Mapped<Row>,
+  map: (row: ForeignRow) => Mapped<Row>,
 ): Promise<Row[]> {
   const all: Row[] = []
   for (const row of rows) {
@@ -101,7 +102,7 @@ async function usersOf(
   report: Report,
 ): Promise<ImportedUser[]> {
   const users: ImportedUser[] = []
-  const byId = new Map<number, readonly AlistRow[]>()
+  const byId = new Map<number, readonly ForeignRow[]>()
   for (const key of rows.ssh_public_keys) {
     const owner = Number(key.user_id)
     byId.set(owner, [...(byId.get(owner) ?? []), key])
@@ -147,13 +148,13 @@ async function usersOf(
 }
 
 /** The wrapped hash; undefined for an account that has none, as those of single sign-on do. */
-async function passwordOf(row: AlistRow): Promise<string | undefined> {
+async function passwordOf(row: ForeignRow): Promise<string | undefined> {
   const hash = textOf(row.pwd_hash)
   return hash === '' ? undefined : wrapSaltedHash(hash.toLowerCase(), textOf(row.salt))
 }
 
 /** A number, or the JSON text of a list of numbers. */
-function rolesOf(value: AlistRow[string]): readonly number[] {
+function rolesOf(value: ForeignRow[string]): readonly number[] {
   const parsed = jsonOf(textOf(value) || '0')
   const list: readonly unknown[] = Array.isArray(parsed) ? parsed : [parsed]
   if (list.every((role) => typeof role === 'number')) return list
@@ -163,7 +164,7 @@ function rolesOf(value: AlistRow[string]): readonly number[] {
 /** What all roles permit in the whole tree. `fault`: what cannot be expressed. */
 function permissionOfRoles(
   roles: readonly number[],
-  rows: readonly AlistRow[],
+  rows: readonly ForeignRow[],
 ): { readonly permission: number; readonly fault: string | undefined } {
   const scopes = rows
     .filter(({ id }) => roles.includes(Number(id)))
@@ -185,7 +186,7 @@ function permissionOfRoles(
 }
 
 async function keysOf(
-  rows: readonly AlistRow[],
+  rows: readonly ForeignRow[],
   username: string,
   report: Report,
 ): Promise<readonly Omit<KeyRow, 'id' | 'userId'>[]> {
@@ -212,7 +213,7 @@ async function keysOf(
 }
 
 /** A storage that cannot run as it is, or whose driver is unknown, is taken disabled. */
-function storageOf(row: AlistRow, driverTypes: readonly AnyDriverType[]): Mapped<Omit<StorageRow, 'id'>> {
+function storageOf(row: ForeignRow, driverTypes: readonly AnyDriverType[]): Mapped<Omit<StorageRow, 'id'>> {
   const driver = textOf(row.driver)
   const addition = textOf(row.addition)
   const storage: Omit<StorageRow, 'id'> = {
@@ -253,7 +254,7 @@ function storageOf(row: AlistRow, driverTypes: readonly AnyDriverType[]): Mapped
 }
 
 /** A rule that cannot be expressed closes its folder to all but the admin. `ids`: of the users that are taken. */
-function ruleOf(row: AlistRow, ids: ReadonlySet<number>, adminId: number): Mapped<Omit<FolderRule, 'id'>> {
+function ruleOf(row: ForeignRow, ids: ReadonlySet<number>, adminId: number): Mapped<Omit<FolderRule, 'id'>> {
   const path = cleanPath(textOf(row.path))
   try {
     const hide = textOf(row.hide)
@@ -304,7 +305,7 @@ function ruleOf(row: AlistRow, ids: ReadonlySet<number>, adminId: number): Mappe
  * JSON text of a list of ids; none means every user. Throws `invalid` if it names nobody who is taken: that would open
  * the folder.
  */
-function userIds(value: AlistRow[string], ids: ReadonlySet<number>): readonly number[] {
+function userIds(value: ForeignRow[string], ids: ReadonlySet<number>): readonly number[] {
   const parsed = jsonOf(textOf(value) || 'null') ?? []
   if (!Array.isArray(parsed)) throw new GatewayError('invalid', { reason: 'its list of users is not a list' })
   const known = (parsed as readonly unknown[]).filter((id): id is number => typeof id === 'number' && ids.has(id))
@@ -319,7 +320,7 @@ const ownValues: ReadonlySet<string> = new Set(['version', 'index_progress'])
 
 /** The settings that exist here, and differ from the default. The others are one line of the report. */
 function settingsOf(
-  rows: readonly AlistRow[],
+  rows: readonly ForeignRow[],
   known: readonly SettingDefinition[],
   report: Report,
 ): ReadonlyMap<string, string> {
@@ -358,21 +359,21 @@ function jsonOf(text: string): unknown {
 }
 
 /** Booleans are stored as numbers, or as text by some versions. */
-function isTrue(value: AlistRow[string]): boolean {
+function isTrue(value: ForeignRow[string]): boolean {
   return ['1', 'true'].includes(textOf(value))
 }
 
 /** A value that says neither is taken for disabled. */
-function isDisabled(value: AlistRow[string]): boolean {
+function isDisabled(value: ForeignRow[string]): boolean {
   return !['', '0', 'false'].includes(textOf(value))
 }
 
-function integerOf(value: AlistRow[string]): number {
+function integerOf(value: ForeignRow[string]): number {
   const number = Number(textOf(value))
   return Number.isInteger(number) && Math.abs(number) < 2 ** 31 ? number : 0
 }
 
 /** The value, or the first of the choices. */
-function oneOf<Choice extends string>(value: AlistRow[string], choices: readonly [Choice, ...Choice[]]): Choice {
+function oneOf<Choice extends string>(value: ForeignRow[string], choices: readonly [Choice, ...Choice[]]): Choice {
   return choices.find((choice) => choice === textOf(value)) ?? choices[0]
 }
