@@ -57,7 +57,7 @@ export class Groups {
   create(group: Omit<Group, 'id'>): Promise<Group> {
     return this.#change(async ({ groups }) => {
       const { members, ...row } = group
-      checkRow(row)
+      checkGroup(row)
       this.assertMembers(members, row.admin)
       if (this.#byId.size >= maxGroups) throw tooMany(`there can be at most ${maxGroups} groups`)
       const { id } = await groups.insert(row)
@@ -76,7 +76,7 @@ export class Groups {
         ...(permission !== undefined && { permission }),
         ...(admin !== undefined && { admin }),
       }
-      checkRow(row)
+      checkGroup(row)
       const before = this.#byId.get(id)
       this.assertMembers(members ?? before?.members ?? [], admin ?? before?.admin ?? false)
       await groups.update(id, row)
@@ -187,7 +187,8 @@ function tooMany(reason: string): GatewayError {
 /** Characters. Lists show it in one line. */
 const maxDescription = 1000
 
-function checkRow({ name, description, permission }: Partial<Omit<GroupRow, 'id'>>): void {
+/** Throws `invalid` for a name, a description or permissions that no group can have. */
+export function checkGroup({ name, description, permission }: Partial<Omit<GroupRow, 'id'>>): void {
   const reason = (name === undefined ? undefined : nameFault(name)) ?? descriptionFault(description ?? '')
   if (reason !== undefined) throw new GatewayError('invalid', { reason })
   if (permission !== undefined) checkPermission(permission)

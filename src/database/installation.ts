@@ -2,19 +2,31 @@
 import { GatewayError } from '../base/errors.js'
 import { KeysTable, UsersTable } from './accounts.js'
 import { Database } from './database.js'
-import type { FolderRule, KeyRow, StorageRow, UserRow } from './rows.js'
+import { GrantsTable, GroupsTable } from './grants.js'
+import type { FolderRule, Grant, GroupRow, KeyRow, StorageRow, UserRow } from './rows.js'
 import { RulesTable } from './rules.js'
 import { SettingsTable } from './settings.js'
 import { StoragesTable } from './storages.js'
 
+/** A grant of what is imported with it. */
+export type ImportedGrant = Pick<Grant, 'path' | 'allow' | 'deny'>
+
 export interface ImportedUser extends Omit<UserRow, 'id'> {
-  /** The id in the other program, by which rules name the user. */
+  /** The id in the other program, by which rules and groups name the user. */
   readonly id: number
   readonly keys: readonly Omit<KeyRow, 'id' | 'userId'>[]
+  readonly grants: readonly ImportedGrant[]
+}
+
+export interface ImportedGroup extends Omit<GroupRow, 'id'> {
+  /** By the ids of the other program, all of which are in `users`. */
+  readonly members: readonly number[]
+  readonly grants: readonly ImportedGrant[]
 }
 
 export interface Installation {
   readonly users: readonly ImportedUser[]
+  readonly groups: readonly ImportedGroup[]
   readonly storages: readonly Omit<StorageRow, 'id'>[]
   /** They name users by the ids of the other program, all of which are in `users`. */
   readonly rules: readonly Omit<FolderRule, 'id'>[]
@@ -46,7 +58,7 @@ export async function assertNew(database: Database, isFirst: (row: StorageRow) =
 /** Replaces what a first run has made, in one transaction. Rejects as `assertNew`. */
 export async function replaceInstallation(
   database: Database,
-  { users, storages, rules, settings }: Installation,
+  { users, groups, storages, rules, settings }: Installation,
   isFirst: (row: StorageRow) => boolean,
 ): Promise<void> {
   await database.guarded('users', async (query) => {
@@ -55,14 +67,22 @@ export async function replaceInstallation(
     await query('users').delete()
     await query('storages').delete()
     const ids = new Map<number, number>()
+    const newIds = (old: readonly number[]) => old.map((id) => ids.get(id) ?? 0)
     const keysTable = new KeysTable(within)
-    for (const { id, keys, ...row } of users) {
+    const grantsTable = new GrantsTable(within)
+    for (const { id, keys, grants, ...row } of users) {
       const user = await new UsersTable(within).insert(row)
       ids.set(id, user.id)
       for (const key of keys) await keysTable.insert({ ...key, userId: user.id })
+      if (grants.length > 0) await grantsTable.replace({ userId: user.id, groupId: undefined }, grants)
+    }
+    const groupsTable = new GroupsTable(within)
+    for (const { members, grants, ...row } of groups) {
+      const group = await groupsTable.insert(row)
+      await groupsTable.setMembers(group.id, newIds(members))
+      await grantsTable.replace({ userId: undefined, groupId: group.id }, grants)
     }
     for (const row of storages) await new StoragesTable(within).insert(row)
-    const newIds = (old: readonly number[]) => old.map((id) => ids.get(id) ?? 0)
     for (const rule of rules) {
       const named = { readUsers: newIds(rule.readUsers), writeUsers: newIds(rule.writeUsers) }
       await new RulesTable(within).insert({ ...rule, ...named })

@@ -1,16 +1,15 @@
 /** `tidegate import …` with data of the other programs, and what their users then see. */
-import { spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { appendFileSync, existsSync } from 'node:fs'
-import { appendFile, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { appendFile, cp, mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client, type ConnectConfig } from 'ssh2'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { driverTypes } from '../../drivers/index.js'
 import { isPassword, staticHash } from '../../src/accounts/passwords.js'
+import { permissionBits } from '../../src/accounts/principal.js'
 import { isGatewayError } from '../../src/base/errors.js'
 import { fromAlist } from '../../src/installation/import/alist.js'
 import { fromFileBrowser } from '../../src/installation/import/filebrowser.js'
@@ -24,54 +23,10 @@ import { connectSqlite } from '../../src/database/sqlite.js'
 import { openStore } from '../../src/database/store.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
 import { withoutSqlite } from '../store-location.js'
+import { folder, names, run, signIn, type Sent } from './importing.js'
 
-const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 const fixture = (path: string) => fileURLToPath(new URL(`../../../test/fixtures/${path}`, import.meta.url))
 const exports = [fixture('filebrowser/users.json'), fixture('filebrowser/config.json')] as const
-
-async function run(...words: readonly string[]) {
-  const child = spawn(process.execPath, [main, 'import', ...words], { env: { ...process.env, TIDEGATE_STORE: '' } })
-  let [out, err] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))
-  const [status] = (await once(child, 'close')) as [number | null]
-  return { status, out, err }
-}
-
-async function folder(t: Test): Promise<string> {
-  const made = await mkdtemp(join(tmpdir(), 'tidegate-import-'))
-  t.teardown(() => rm(made, { recursive: true, force: true, maxRetries: 3 }))
-  return made
-}
-
-interface Sent {
-  readonly username: string
-  readonly password: string
-  readonly otp_code?: string
-}
-
-async function call(url: string, path: string, body: object, token = ''): Promise<{ code: number; data: unknown }> {
-  const headers = { 'Content-Type': 'application/json', Authorization: token }
-  const response = await fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
-  return (await response.json()) as { code: number; data: unknown }
-}
-
-/** The token, or the code of the refusal. */
-async function signIn({ url }: RunningGateway, sent: Sent, path = '/api/auth/login'): Promise<string | number> {
-  const { code, data } = await call(url, path, sent)
-  return code === 200 ? (data as { token: string }).token : code
-}
-
-/** The names in a folder, or the code of the refusal. */
-async function names(
-  { url }: RunningGateway,
-  token: string | number,
-  path: string,
-): Promise<readonly string[] | number> {
-  const { code, data } = await call(url, '/api/fs/list', { path }, String(token))
-  if (code !== 200) return code
-  return ((data as { content: readonly { name: string }[] | null }).content ?? []).map(({ name }) => name).sort()
-}
 
 async function dav({ davUrl }: RunningGateway, { username, password }: Sent, method: string, path: string) {
   const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
@@ -146,17 +101,18 @@ const openListReport = {
 }
 
 const fileBrowserReport = {
-  'user admin': 'taken',
+  'user admin': 'it sees everything: grants do not apply to the administrator',
   'user greta': 'it may not write or rename: it could replace files, which it may not change',
-  'user hugo': 'disabled: one of its rules permits something or is a regular expression, which cannot be imported yet',
-  'folder rule /trash': 'denies the folder itself and what is in it',
-  'folder rule /team/trash': 'denies the folder itself and what is in it',
-  'folder rule /private': 'denies the folder itself and what is in it',
+  'grant greta: /team/trash': 'taken',
+  'grant greta: /team/trash.txt': 'File Browser before 2026 applied the rule for /team/trash to it too',
+  'user hugo': 'taken',
+  'grant hugo: /trash': 'taken',
+  'grant hugo: /private': 'taken',
+  'grant hugo: /trash2': 'File Browser before 2026 applied the rule for /trash to it too',
+  'grant hugo: /private-old': 'File Browser before 2026 applied the rule for /private to it too',
+  'hidden names \\.key$': 'hidden from all who have such a rule, in every folder',
   'setting site_title': 'taken',
   'storage /': 'taken',
-  'folder rule /trash2': 'File Browser before 2026 applied the rule for /trash to it too',
-  'folder rule /team/trash.txt': 'File Browser before 2026 applied the rule for /team/trash to it too',
-  'folder rule /private-old': 'File Browser before 2026 applied the rule for /private to it too',
 }
 
 function compared(lines: readonly ReportLine[], expected: Readonly<Record<string, string>>) {
@@ -276,7 +232,7 @@ void t.test(
     for (const path of ['trash', 'trash2', 'private', 'private-old', 'team/trash', 'team/tras']) {
       await mkdir(join(disk, path), { recursive: true })
     }
-    for (const name of ['note.txt', 'trash.txt']) await writeFile(join(disk, 'team', name), name)
+    for (const name of ['note.txt', 'trash.txt', 'door.key']) await writeFile(join(disk, 'team', name), name)
     const { status, out, err } = await run('filebrowser', ...exports, '--root', disk, '--data', data, '--json')
     const { items } = JSON.parse(out) as { items: readonly ReportLine[] }
     t.same(compared(items, fileBrowserReport), fileBrowserReport)
@@ -294,10 +250,10 @@ void t.test(
     const gretaToken = await signIn(gateway, greta)
     t.same(
       await names(gateway, gretaToken, '/'),
-      ['note.txt', 'tras'],
+      ['door.key', 'note.txt', 'tras'],
       'also names that begin with a denied one are closed',
     )
-    t.equal(await names(gateway, gretaToken, '/trash'), 403)
+    t.equal(await names(gateway, gretaToken, '/trash'), await names(gateway, gretaToken, '/nowhere'))
     t.match(users.byName('greta')?.passwordHash, /^scrypt/, 'the first sign-in replaces the imported hash')
     t.type(await signIn(gateway, hashed, '/api/auth/login/hash'), 'string', 'then the hash can be compared')
     for (const [method, path, expected] of [
@@ -309,12 +265,17 @@ void t.test(
     ] as const) {
       t.equal(await dav(gateway, greta, method, path), expected, `${method} /${path}`)
     }
-    t.same(await sftpNames(gateway, greta), ['note.txt', 'tras'])
+    t.same(await sftpNames(gateway, greta), ['door.key', 'note.txt', 'tras'])
     const all = ['private', 'private-old', 'team', 'trash', 'trash2']
     t.same(await names(gateway, await signIn(gateway, admin), '/'), all)
     t.equal(await dav(gateway, admin, 'PUT', 'by-admin.txt'), 201)
-    t.not(typeof (await signIn(gateway, { username: 'hugo', password: 'hugo-1234' })), 'string', 'hugo is disabled')
-    t.equal(users.byName('hugo')?.disabled, true)
+    const hugoToken = await signIn(gateway, { username: 'hugo', password: 'hugo-1234' })
+    t.same(await names(gateway, hugoToken, '/'), ['by-admin.txt', 'team'])
+    t.same(
+      await names(gateway, hugoToken, '/team'),
+      ['note.txt', 'tras', 'trash', 'trash.txt'],
+      'a rule is relative to the folder of the user, and a name that its expression denies is hidden',
+    )
   },
 )
 
@@ -357,8 +318,8 @@ void t.test('what cannot be expressed is disabled, closed or left out', async (t
     { ...ann, id: 6, username: 'x'.repeat(1_000_000) },
   ]
   const roles = [
-    { id: 3, raw_permission: '[{"path":"/","permission":65800}]' },
-    { id: 4, raw_permission: '[{"path":"/bob","permission":8}]' },
+    { id: 3, name: 'whole', raw_permission: '[{"path":"/","permission":65800}]' },
+    { id: 4, name: 'broken', raw_permission: '[{"path":"bob","permission":8}]' },
   ]
   const key = Buffer.from('AAAAC3NzaC1lZDI1NTE5AAAAIPjAam/SllZHtkU5f4wybUZRObi2QUyrJzBtczKECLF+', 'base64')
   const found = await mapped(
@@ -384,8 +345,8 @@ void t.test('what cannot be expressed is disabled, closed or left out', async (t
   )
   t.match(found.users, [
     { username: 'root', role: 'admin' },
-    { username: 'ann', permission: 65800 & 0x3fff, disabled: false, keys: [{ title: 'raw', blob: key }] },
-    { username: 'bob', permission: 0, disabled: true },
+    { username: 'ann', permission: 256, grantedOnly: false, disabled: false, keys: [{ title: 'raw', blob: key }] },
+    { username: 'bob', permission: 0, grantedOnly: true, disabled: true },
     { username: 'cy', disabled: true },
     { username: 'di', disabled: true },
   ])
@@ -399,12 +360,104 @@ void t.test('what cannot be expressed is disabled, closed or left out', async (t
   const leftOut = found.lines.filter(({ outcome }) => outcome === 'left out')
   t.same(
     leftOut.map(({ kind, name }) => `${kind} ${name}`),
-    ['SSH key ann: bad', 'user eve', `user ${'x'.repeat(199)}…`, 'shares 1'],
+    ['group broken', 'SSH key ann: bad', 'user eve', `user ${'x'.repeat(199)}…`, 'shares 1'],
   )
   t.equal(await isPassword('', found.users[3]?.passwordHash ?? ''), false)
 })
 
-void t.test('File Browser: whoever may not download, or has a rule that permits, is disabled', async (t) => {
+void t.test('roles of AList are groups with grants', async (t) => {
+  const bits = {
+    seeHidden: 1,
+    write: 8,
+    rename: 16,
+    remove: 128,
+    webdavRead: 256,
+    webdavManage: 512,
+    pathLimit: 1 << 14,
+  }
+  const scopes = (...all: readonly (readonly [string, number])[]) =>
+    JSON.stringify(all.map(([path, permission]) => ({ path, permission })))
+  const roles = [
+    { id: 0, name: 'general', description: 'all', raw_permission: scopes(['/', bits.webdavRead]) },
+    { id: 1, name: 'guest', raw_permission: '[]', permission_scopes: scopes(['/', 0xffff]) },
+    { id: 2, name: 'admin', raw_permission: scopes(['/', 0xffff]) },
+    { id: 3, name: 'sales', raw_permission: scopes(['/a', bits.write | bits.pathLimit], ['/a/b/', bits.remove]) },
+    { id: 4, name: 'twice', raw_permission: scopes(['/c', bits.write | bits.seeHidden], ['/c', bits.webdavManage]) },
+    { id: 5, name: 'scopes', permission_scopes: scopes(['/d', bits.rename]) },
+    { id: 6, name: 'paths', base_paths: '["/e","/f"]', permission: bits.write },
+    { id: 7, name: 'path', base_path: '/g', permission: bits.write | bits.seeHidden },
+    { id: 8, name: 'two lines', base_path: '/g,/h', permission: bits.write },
+    { id: 9, name: 'sales', raw_permission: scopes(['/a', 0]) },
+  ]
+  const user = { ...adminRow, permission: 0xffff }
+  const users = [
+    { ...user, id: 2, username: 'ann', role: '[0,3,3]' },
+    { ...user, id: 3, username: 'bob', role: '[3,4]', base_path: '/a' },
+    { ...user, id: 4, username: 'cy', role: '[4]' },
+    { ...user, id: 5, username: 'di', role: '[3,77]' },
+    { ...user, id: 6, username: 'ed', role: '[1]' },
+    { ...user, id: 7, username: 'flo', role: '[5,6,7]' },
+    { ...user, id: 8, username: 'gil', role: '[2,3]' },
+    { ...user, id: 9, username: 'hal', role: '[3,8]' },
+    { ...user, id: 10, username: 'ida', role: '[3,9]' },
+    { ...user, id: 11, username: 'jo', role: '[]' },
+  ]
+  const { users: found, groups, lines } = await mapped(databaseWith({ roles, users }, true))
+  const allow = (path: string, ...rights: readonly string[]) => ({ path, allow: ['see', 'read', ...rights], deny: [] })
+  t.same(
+    groups.map(({ name, permission, members, grants, admin }) => ({ name, permission, members, grants, admin })),
+    [
+      { name: 'general', permission: 0, members: [2], grants: [], admin: false },
+      { name: 'guest', permission: 0, members: [6], grants: [], admin: false },
+      {
+        ...{ name: 'sales', permission: 0, members: [2, 3, 5, 9, 10] },
+        ...{ grants: [allow('/a', 'write'), allow('/a/b', 'remove')], admin: false },
+      },
+      { name: 'twice', permission: 0, members: [3, 4], grants: [allow('/c', 'write')], admin: false },
+      { name: 'scopes', permission: 0, members: [7], grants: [allow('/d', 'rename')], admin: false },
+      {
+        name: 'paths',
+        permission: 0,
+        members: [7],
+        grants: [allow('/e', 'write'), allow('/f', 'write')],
+        admin: false,
+      },
+      { name: 'path', permission: 0, members: [7], grants: [allow('/g', 'write')], admin: false },
+    ],
+  )
+  t.same(
+    found.map(({ username, permission, grantedOnly, disabled }) => ({ username, permission, grantedOnly, disabled })),
+    [
+      { username: 'root', permission: 0, grantedOnly: false, disabled: false },
+      { username: 'ann', permission: bits.webdavRead, grantedOnly: false, disabled: false },
+      // Hidden names only where both roles show them.
+      { username: 'bob', permission: bits.webdavManage, grantedOnly: true, disabled: false },
+      { username: 'cy', permission: bits.webdavManage | bits.seeHidden, grantedOnly: true, disabled: false },
+      ...['di', 'ed'].map((username) => ({ username, permission: 0, grantedOnly: true, disabled: true })),
+      { username: 'flo', permission: 0, grantedOnly: true, disabled: false },
+      { username: 'gil', permission: 0xffff & 0x3fff, grantedOnly: false, disabled: false },
+      ...['hal', 'ida', 'jo'].map((username) => ({ username, permission: 0, grantedOnly: true, disabled: true })),
+    ],
+  )
+  t.same(
+    lines.filter(({ outcome }) => outcome !== 'taken').map(({ kind, name, reason }) => `${kind} ${name}: ${reason}`),
+    [
+      'group two lines: its permissions are not JSON text',
+      'group sales: another group has this name',
+      'user bob: it may not see hidden names, skip folder passwords or download from URLs where only some roles permit that; ' +
+        'WebDAV, SFTP and archives, which only some of its roles permit, are for all of its folders',
+      'user di: disabled: one of its roles is not taken',
+      'user ed: disabled: it has no role that permits anything',
+      'user flo: it may not see hidden names, skip folder passwords or download from URLs where only some roles permit that',
+      'user gil: taken as a general user: there is one administrator and one guest',
+      'user hal: disabled: one of its roles is not taken',
+      'user ida: disabled: one of its roles is not taken',
+      'user jo: disabled: it has no role that permits anything',
+    ],
+  )
+})
+
+void t.test('File Browser: what a user may not do, and whoever cannot be expressed', async (t) => {
   const perm = { admin: false, create: true, rename: true, modify: true, delete: true, share: true, download: true }
   const person = {
     id: 2,
@@ -414,26 +467,79 @@ void t.test('File Browser: whoever may not download, or has a rule that permits,
     perm,
     rules: [],
   }
+  const deny = (path: string) => ({ allow: false, regex: false, path })
+  const allow = (path: string) => ({ allow: true, regex: false, path })
+  const expression = (raw: string, isAllowed = false) => ({ allow: isAllowed, regex: true, path: '', regexp: { raw } })
   const admin = { ...person, id: 1, username: 'root', perm: { ...perm, admin: true } }
   const people = [
     admin,
     person,
-    { ...person, id: 3, username: 'bob', perm: { ...perm, download: false } },
-    { ...person, id: 4, username: 'cy', rules: [{ allow: true, regex: false, path: '/x' }] },
+    {
+      ...person,
+      id: 3,
+      username: 'bob',
+      scope: '/b',
+      perm: { ...perm, download: false },
+      rules: [deny('/'), allow('/x')],
+    },
+    { ...person, id: 4, username: 'cy', rules: [allow('/x'), deny('/x/y'), allow('/x/y/z'), allow('/a/')] },
     { ...person, id: 5, username: 'dee', password: '$2a$31$RgyRpsSksxDTmWjg.YS9gurU2d0w7JgRyXBWQV.41pmIuahpNMynW' },
-    { ...admin, id: 6, username: 'second', rules: [{ allow: false, regex: false, path: '/../own' }] },
+    { ...admin, id: 6, username: 'second', rules: [deny('/../own')] },
+    { ...person, id: 7, username: 'eve', rules: [deny('/x'), expression('\\.key$')], hideDotfiles: true },
+    { ...person, id: 8, username: 'flo', rules: [deny('/x'), allow('/x/y'), expression('secret.*txt')] },
+    { ...person, id: 9, username: 'gil', rules: [expression('x', true)], lockPassword: true },
+    { ...person, id: 10, username: 'hal', perm: { ...perm, execute: true, modify: false } },
   ]
   const config = '{"server":{"root":"/srv"},"settings":{}}'
-  const { users, rules } = await fromFileBrowser({ users: JSON.stringify(people), config }, new Report())
+  const report = new Report()
+  const { users, rules } = await fromFileBrowser({ users: JSON.stringify(people), config }, report)
+  const denied = (path: string, ...rights: readonly string[]) => ({ path, allow: [], deny: rights })
+  const seen = (path: string) => ({ path, allow: ['see'], deny: [] })
+  const general = { role: 'general', basePath: '/', disabled: false, grantedOnly: false, grants: [] as object[] }
   t.same(
-    users.map(({ role, basePath, disabled }) => ({ role, basePath, disabled })),
+    users.map(({ role, basePath, disabled, grantedOnly, grants }) => ({
+      role,
+      basePath,
+      disabled,
+      grantedOnly,
+      grants,
+    })),
     [
-      { role: 'admin', basePath: '/', disabled: false },
-      { role: 'general', basePath: '/', disabled: false },
-      ...[true, true, true, false].map((disabled) => ({ role: 'general', basePath: '/', disabled })),
+      { ...general, role: 'admin' },
+      general,
+      { ...general, basePath: '/b', grants: [denied('/b', 'see', 'read'), seen('/b/x')] },
+      { ...general, grants: [denied('/x/y', 'see'), seen('/x/y/z')] },
+      { ...general, disabled: true },
+      { ...general, grants: [denied('/own', 'see')] },
+      { ...general, grants: [denied('/x', 'see')] },
+      { ...general, disabled: true, grantedOnly: true, grants: [denied('/x', 'see')] },
+      { ...general, disabled: true, grantedOnly: true },
+      general,
     ],
   )
-  t.match(rules, [{ path: '/own', readUsers: [1, 2, 3, 4, 5], readUsersSub: true }])
+  const changed = report.lines.filter(({ kind, outcome }) => kind === 'user' && outcome === 'changed')
+  t.same(
+    changed.map(({ name, reason }) => `${name}: ${reason}`),
+    [
+      'cy: its rule for /a/ permits nothing',
+      'dee: disabled: it has no password that can be taken: set one',
+      'second: taken as a general user: there is one administrator and one guest',
+      'flo: disabled: its rule with the regular expression secret.*txt is not only about single names',
+      'gil: disabled: its rule with the regular expression x permits something; it may change its password',
+      'hal: it may not write or rename: it could replace files, which it may not change; commands are not run here',
+    ],
+  )
+  t.match(rules, [{ path: '/', hide: '\\.key$\n^\\.', hideSub: true, readUsers: [] }])
+  const { seeHidden } = permissionBits
+  t.same(
+    users.map(({ username, permission }) => `${username} ${String((permission & seeHidden) !== 0)}`),
+    [
+      ...['root', 'ann', 'bob', 'cy', 'dee', 'second'].map((name) => `${name} true`),
+      ...['eve', 'flo', 'gil'].map((name) => `${name} false`),
+      'hal true',
+    ],
+    'only those to whom names are denied do not see them',
+  )
 })
 
 void t.test('File Browser: what also was denied is found once, or its users are disabled', async (t) => {
@@ -455,7 +561,7 @@ void t.test('File Browser: what also was denied is found once, or its users are 
     const config = JSON.stringify({ server: { root }, settings: { rules: [{ path: '/ab' }] } })
     return { ...(await fromFileBrowser({ users: JSON.stringify(list), config }, report)), lines: report.lines }
   }
-  const { users, rules, lines } = await imported(people, disk)
+  const { users, lines } = await imported(people, disk)
   t.same(
     users.map(({ username, disabled }) => `${username} ${String(disabled)}`),
     ['root false', 'ann false', 'bob true', 'cy false', 'dee false'],
@@ -464,15 +570,14 @@ void t.test('File Browser: what also was denied is found once, or its users are 
     lines.find(({ name }) => name === 'bob')?.reason,
     /^disabled: more than 1000 names in \/many begin with x, which/,
   )
-  t.same(Object.fromEntries(rules.map(({ path, readUsers }) => [path, readUsers])), {
-    '/ab': [1],
-    '/abc': [1],
-    '/many/x': [1, 2, 4],
-    '/a': [1, 2, 3],
-    '/b': [1, 2, 3, 4],
-    '/nowhere/x': [1, 2, 3, 4],
-    '/': [1, 2, 3, 4],
+  t.same(Object.fromEntries(users.map(({ username, grants }) => [username, grants.map(({ path }) => path)])), {
+    root: [],
+    ann: ['/ab', '/abc'],
+    bob: [],
+    cy: ['/ab', '/a', '/abc'],
+    dee: ['/'],
   })
+  t.match(users[2], { username: 'bob', grantedOnly: true })
   const elsewhere = await imported(people, join(disk, 'gone'))
   t.match(elsewhere.lines.at(-1), {
     kind: 'storage',
@@ -480,14 +585,17 @@ void t.test('File Browser: what also was denied is found once, or its users are 
     reason: /^there is no folder .*gone here, so only/,
   })
 
-  const crowd = Array.from({ length: 1001 }, (_, id) => ({
+  const crowd = Array.from({ length: 25 }, (_, id) => ({
     ...{ ...people[0], id, username: `u${id}`, perm: id === 0 ? people[0]?.perm : perm },
-    rules: [{ path: `/${id}/` }],
+    rules: Array.from({ length: id === 1 ? 1000 : 900 }, (_, number) => ({ path: `/${number}/` })),
   }))
-  await t.rejects(imported(crowd, disk), {
-    code: 'invalid',
-    reason: /rules are for 1003 paths and 1001 users: this is more/,
-  })
+  const crowded = await imported(crowd, disk)
+  t.match(crowded.lines.find(({ name }) => name === 'u1')?.reason, /can have at most 1000 grants/)
+  t.match(crowded.lines.find(({ name }) => name === 'u24')?.reason, /^disabled: there can be at most 20000 grants/)
+  t.same(
+    crowded.users.filter(({ grantedOnly }) => grantedOnly).map(({ id, disabled }) => [id, disabled]),
+    [1, 23, 24].map((id) => [id, true]),
+  )
   await t.rejects(imported(Array(1_000_000).fill(0), disk), { code: 'invalid', reason: /no export of the users/ })
 })
 

@@ -18,6 +18,8 @@ import { newStorage } from '../../database/new-storage.js'
 import type { FolderRule, KeyRow, StorageRow } from '../../database/rows.js'
 import { hidePatterns } from '../../tree/folder-rules.js'
 import { checkConfiguration } from '../../mounts/storage-admin.js'
+import { adminRole, rightsByRoles, rolesFrom, type AlistRoles } from './alist-roles.js'
+import { ImportedGrants } from './grants.js'
 import type { Report } from './report.js'
 import { adminOf, userOf } from './user.js'
 
@@ -40,7 +42,8 @@ export async function fromAlist(
   report: Report,
 ): Promise<Installation> {
   const { rows } = database
-  const users = await usersOf(program, database, report)
+  const roles = await rolesFrom(rows.roles, new ImportedGrants(), report)
+  const { users, members } = await usersOf(program, database, roles, report)
   const admin = adminOf(users)
   const storages = await allOf(rows.storages, 'mount_path', 'storage', report, (row) =>
     storageOf(row, known.driverTypes),
@@ -52,6 +55,7 @@ export async function fromAlist(
   }
   return {
     users,
+    groups: [...roles].map(([id, { group }]) => ({ ...group, members: members.get(id) ?? [] })),
     storages: distinct(storages, 'mountPath'),
     rules: distinct(rules, 'path'),
     settings: settingsOf(rows.setting_items, known.settings, report),
@@ -96,12 +100,15 @@ function distinct<Row>(rows: readonly Row[], field: keyof Row): readonly Row[] {
   return rows
 }
 
+/** The users, and their ids by role. */
 async function usersOf(
   program: AlistProgram,
   { rows, hasRoles }: AlistDatabase,
+  roles: AlistRoles,
   report: Report,
-): Promise<ImportedUser[]> {
+): Promise<{ readonly users: readonly ImportedUser[]; readonly members: ReadonlyMap<number, readonly number[]> }> {
   const users: ImportedUser[] = []
+  const members = new Map<number, number[]>()
   const byId = new Map<number, readonly ForeignRow[]>()
   for (const key of rows.ssh_public_keys) {
     const owner = Number(key.user_id)
@@ -110,12 +117,10 @@ async function usersOf(
   for (const row of rows.users) {
     const username = textOf(row.username)
     const mapped = await report.mapped('user', username, async () => {
-      const roles = rolesOf(row.role)
-      const role = roles.includes(2) ? 'admin' : roles.includes(1) ? 'guest' : 'general'
-      const { permission, fault } =
-        hasRoles && role !== 'admin'
-          ? permissionOfRoles(roles, rows.roles)
-          : { permission: Number(row.permission) || 0, fault: undefined }
+      const ids = rolesOf(row.role)
+      const role = ids.includes(adminRole) ? 'admin' : ids.includes(1) ? 'guest' : 'general'
+      const byRoles = hasRoles && role !== 'admin' ? rightsByRoles(ids, roles) : undefined
+      const known = program === 'openlist' && !hasRoles ? allPermissions : sharedPermissions
       const otpSecret = textOf(row.otp_secret)
       const isSecret = otpSecret === '' || /^[A-Z2-7]{26,256}=*$/.test(otpSecret)
       const draft = {
@@ -124,18 +129,17 @@ async function usersOf(
         passwordHash: role === 'guest' ? undefined : await passwordOf(row),
         basePath: textOf(row.base_path) || '/',
         role,
-        permission: permission & (program === 'openlist' && !hasRoles ? allPermissions : sharedPermissions),
+        permission: byRoles?.permission ?? (Number(row.permission) || 0) & known,
         disabled: isDisabled(row.disabled),
         ssoId: textOf(row.sso_id).slice(0, 255),
         otpSecret,
-        grantedOnly: false,
+        grantedOnly: byRoles?.grantedOnly ?? false,
         keys: [],
+        grants: [],
       } as const
-      const faults = [
-        ...(fault === undefined ? [] : [fault]),
-        ...(isSecret ? [] : ['its two-step secret is not usable']),
-      ]
-      return userOf(draft, users, faults)
+      const faults = [...(byRoles?.faults ?? []), ...(isSecret ? [] : ['its two-step secret is not usable'])]
+      const { user, changes } = userOf(draft, users, faults)
+      return { user, changes: [...changes, ...(byRoles?.changes ?? [])], roles: byRoles === undefined ? [] : ids }
     })
     if (mapped === undefined) continue
     const { user, changes } = mapped
@@ -143,8 +147,13 @@ async function usersOf(
     report.taken('user', username, changes)
     if (!['', '[]', 'null'].includes(passkeys)) report.leftOut('passkeys', username, 'passkeys cannot be imported yet')
     users.push({ ...user, keys: await keysOf(byId.get(user.id) ?? [], username, report) })
+    for (const id of new Set(mapped.roles)) {
+      const others = members.get(id)
+      if (others) others.push(user.id)
+      else members.set(id, [user.id])
+    }
   }
-  return users
+  return { users, members }
 }
 
 /** The wrapped hash; undefined for an account that has none, as those of single sign-on do. */
@@ -159,30 +168,6 @@ function rolesOf(value: ForeignRow[string]): readonly number[] {
   const list: readonly unknown[] = Array.isArray(parsed) ? parsed : [parsed]
   if (list.every((role) => typeof role === 'number')) return list
   throw new GatewayError('invalid', { reason: 'its role is not a number or a list of numbers' })
-}
-
-/** What all roles permit in the whole tree. `fault`: what cannot be expressed. */
-function permissionOfRoles(
-  roles: readonly number[],
-  rows: readonly ForeignRow[],
-): { readonly permission: number; readonly fault: string | undefined } {
-  const scopes = rows
-    .filter(({ id }) => roles.includes(Number(id)))
-    .flatMap((row) => {
-      const parsed = jsonOf(textOf(row.raw_permission) || '[]')
-      return Array.isArray(parsed) ? (parsed as readonly unknown[]) : [undefined]
-    })
-  let permission = 0
-  for (const scope of scopes) {
-    const { path, permission: bits } = (scope ?? {}) as { readonly path?: unknown; readonly permission?: unknown }
-    if (path !== '/' || typeof bits !== 'number') {
-      return { permission: 0, fault: 'its roles permit something in some folders only, which cannot be imported yet' }
-    }
-    permission |= bits
-  }
-  return scopes.length > 0
-    ? { permission, fault: undefined }
-    : { permission: 0, fault: 'it has no role that permits anything' }
 }
 
 async function keysOf(

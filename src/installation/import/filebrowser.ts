@@ -12,14 +12,18 @@ import {
   nameOf,
   parentOf,
   root,
-  selfAndAncestors,
   under,
+  within,
   type Path,
 } from '../../base/path.js'
 import { storedStatus } from '../../mounts/mounts.js'
-import type { ImportedUser, Installation } from '../../database/installation.js'
+import type { ImportedGrant, ImportedUser, Installation } from '../../database/installation.js'
 import { newStorage } from '../../database/new-storage.js'
 import type { FolderRule } from '../../database/rows.js'
+import { hidePatterns } from '../../tree/folder-rules.js'
+import { dotNames, namePatterns, PathRules, type FileBrowserRule } from './filebrowser-rules.js'
+import { ImportedGrants, type DecisionChange } from './grants.js'
+import { listOf, parseJson } from './json.js'
 import type { Report } from './report.js'
 import { adminOf, userOf } from './user.js'
 
@@ -27,9 +31,8 @@ const rule = z.object({
   regex: z.boolean().default(false),
   allow: z.boolean().default(false),
   path: z.string().max(4096).default(''),
+  regexp: z.object({ raw: z.string().max(4096) }).nullish(),
 })
-/** The length is checked before the items are. */
-const listOf = <Item extends z.ZodType>(item: Item, max: number) => z.array(z.unknown()).max(max).pipe(z.array(item))
 const rules = listOf(rule, 1000)
   .nullish()
   .transform((list) => list ?? [])
@@ -64,7 +67,6 @@ const configSchema = z.object({
 })
 
 type FileBrowserUser = z.infer<typeof user>
-type Rule = z.infer<typeof rule>
 
 /** The texts of the two exports, and the folder to use in place of that of the configuration. */
 interface FileBrowserExports {
@@ -73,10 +75,8 @@ interface FileBrowserExports {
   readonly root?: string | undefined
 }
 
-/** The largest number of folder rules, multiplied by that of the users whom each names. */
-const maxNamed = 1_000_000
-/** The largest number of rules with another path, and of names that begin with one. */
-const limits = { rules: 10_000, names: 1000 }
+/** The largest number of rules with another path, of names that begin with one, and of patterns. */
+const limits = { rules: 10_000, names: 1000, patterns: 100 }
 
 /**
  * Maps the exports, and reports everything in them. Rejects with `invalid` if one has another form, or has no
@@ -89,24 +89,19 @@ export async function fromFileBrowser(exports: FileBrowserExports, report: Repor
   if (!isAbsolute(folder)) {
     throw new GatewayError('invalid', { reason: `the folder ${folder} is relative: give the whole path as the root` })
   }
-  const users: ImportedUser[] = []
-  const closed: { readonly id: number; readonly paths: ClosedPaths }[] = []
-  const names = new PrefixedNames(folder)
+  const mapping = new UserMapping(settings.rules, people, folder)
   for (const person of people) {
-    const mapped = await report.mapped('user', person.username, () => mapUser(person, settings.rules, users, names))
+    const mapped = await report.mapped('user', person.username, () => mapping.add(person))
     if (mapped === undefined) continue
     report.taken('user', person.username, mapped.changes)
-    users.push(mapped.user)
-    closed.push({ id: mapped.user.id, paths: mapped.closed })
+    for (const { path, reason } of mapped.lines) {
+      report.taken('grant', `${person.username}: ${path}`, reason === undefined ? [] : [reason])
+    }
   }
-  const admin = adminOf(users)
-  const folderRules = rulesOf(closed, admin.id)
-  for (const { path } of folderRules) {
-    const origins = closed.flatMap(({ paths }) => paths.get(path) ?? [])
-    const change = origins.includes(path)
-      ? 'denies the folder itself and what is in it'
-      : `File Browser before 2026 applied the rule for ${origins[0] ?? ''} to it too`
-    report.taken('folder rule', path, [change])
+  const { users, hidden } = mapping
+  adminOf(users)
+  for (const pattern of hidden.patterns) {
+    report.taken('hidden names', pattern, ['hidden from all who have such a rule, in every folder'])
   }
   if (settings.authMethod !== 'json')
     report.leftOut('sign-in', settings.authMethod, 'users sign in with their passwords here')
@@ -117,13 +112,14 @@ export async function fromFileBrowser(exports: FileBrowserExports, report: Repor
     report.taken('setting', 'site_title')
   }
   const addition = JSON.stringify({ root_folder_path: folder })
-  const isMissing = folderRules.length > 0 && !(await exists(folder))
+  const isMissing = users.some(({ grants }) => grants.length > 0) && !(await exists(folder))
   const change = `there is no folder ${folder} here, so only the paths of rules are denied, and no names that begin with them`
   report.taken('storage', '/', isMissing ? [change] : [])
   return {
     users,
+    groups: [],
     storages: [{ ...newStorage({ mountPath: root, driver: 'Local', addition }), status: storedStatus.starting }],
-    rules: folderRules,
+    rules: hidden.patterns.length === 0 ? [] : [hidingRule(hidden.patterns)],
     settings: values,
   }
 }
@@ -136,93 +132,206 @@ async function exists(folder: string): Promise<boolean> {
 }
 
 function parse<T>(schema: z.ZodType<T>, text: string, what: string): T {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (cause) {
-    throw new GatewayError('invalid', { reason: `the export of the ${what} is not JSON`, cause })
-  }
-  const result = schema.safeParse(value)
-  if (result.success) return result.data
-  const [issue] = result.error.issues
-  const at = issue?.path.slice(0, 4).map(String).join('.') ?? ''
-  throw new GatewayError('invalid', {
-    reason: `this is no export of the ${what} of File Browser: ${at === '' ? '' : `${at}: `}${issue?.message ?? ''}`,
-  })
+  return parseJson(
+    schema,
+    text,
+    `the export of the ${what} is not JSON`,
+    `this is no export of the ${what} of File Browser`,
+  )
 }
 
-/** The paths of the whole tree that are closed to a user, each with the path of the rule that closes it. */
-type ClosedPaths = ReadonlyMap<Path, Path>
+/** A grant of a user; `reason`: what it denies that the rules do not in all versions. */
+interface GrantLine {
+  readonly path: Path
+  readonly reason: string | undefined
+}
 
 interface MappedUser {
-  readonly user: ImportedUser
   readonly changes: readonly string[]
-  readonly closed: ClosedPaths
+  readonly lines: readonly GrantLine[]
 }
 
-async function mapUser(
-  person: FileBrowserUser,
-  global: readonly Rule[],
-  taken: readonly ImportedUser[],
-  names: PrefixedNames,
-): Promise<MappedUser> {
-  const { perm } = person
-  const basePath = cleanPath(posix.join('/', person.scope))
-  const ownRules = [...global, ...person.rules]
-  const { closed, fault } = await closedBy(ownRules, basePath, names)
-  const faults = [
-    ...(fault === undefined ? [] : [fault]),
-    ...(perm.download ? [] : ['it may not download, and whoever may list a folder here may also read it']),
-    ...(ownRules.every(({ regex, allow }) => !regex && !allow)
-      ? []
-      : ['one of its rules permits something or is a regular expression, which cannot be imported yet']),
-    ...(person.hideDotfiles ? ['hidden files are not shown to it, which cannot be imported yet'] : []),
-  ]
-  const draft = {
-    id: person.id,
-    username: person.username,
-    passwordHash: isBcrypt(person.password) ? person.password : undefined,
-    basePath,
-    role: perm.admin ? 'admin' : 'general',
-    permission: perm.admin ? allPermissions : permissionOf(perm),
-    disabled: false,
-    ssoId: '',
-    otpSecret: '',
-    grantedOnly: false,
-    keys: [],
-  } as const
-  const { user, changes } = userOf(draft, taken, faults)
-  const notes = [
-    ...((perm.create || perm.rename) && !perm.modify && !perm.admin
-      ? ['it may not write or rename: it could replace files, which it may not change']
-      : []),
-    ...(perm.execute && !perm.admin ? ['commands are not run here'] : []),
-    ...(person.lockPassword ? ['it may change its password'] : []),
-  ]
-  return { user, changes: [...changes, ...notes], closed }
-}
+class UserMapping {
+  readonly users: ImportedUser[] = []
+  readonly hidden: HiddenNames
+  readonly #names: PrefixedNames
+  readonly #allGrants = new ImportedGrants()
 
-/** What the rules close to a user. `fault`: why this may not be all. */
-async function closedBy(
-  rules: readonly Rule[],
-  basePath: Path,
-  names: PrefixedNames,
-): Promise<{ readonly closed: ClosedPaths; readonly fault: string | undefined }> {
-  const closed = new Map<Path, Path>()
-  let fault: string | undefined
-  for (const { regex, allow, path } of rules) {
-    if (regex || allow) continue
-    const denied = under(basePath, cleanPath(posix.join('/', path)))
-    closed.set(denied, denied)
-    // A slash at the end was part of the prefix. Above the base folder is nothing that the user sees.
-    if (path.endsWith('/') || denied === basePath) continue
+  /** `global`: the rules that apply before those of each user. `folder`: of the disk, which is shown at `/`. */
+  constructor(
+    private readonly global: readonly FileBrowserRule[],
+    people: readonly FileBrowserUser[],
+    folder: string,
+  ) {
+    this.hidden = new HiddenNames(global, people)
+    this.#names = new PrefixedNames(folder)
+  }
+
+  /** Rejects with `invalid` for a user who cannot be one here. */
+  async add(person: FileBrowserUser): Promise<MappedUser> {
+    const { perm } = person
+    const basePath = cleanPath(posix.join('/', person.scope))
+    const rules = [...this.global, ...person.rules]
+    const hiding = this.hidden.of(person.hideDotfiles, rules)
+    const { grants, lines, fault, changes: ignored } = await this.#grantsOf(rules, basePath, perm)
+    const faults = [...(fault === undefined ? [] : [fault]), ...hiding.faults]
+    const draft = {
+      id: person.id,
+      username: person.username,
+      passwordHash: isBcrypt(person.password) ? person.password : undefined,
+      basePath,
+      role: perm.admin ? 'admin' : 'general',
+      permission: this.#permissionOf(perm, hiding.isDenied),
+      disabled: false,
+      ssoId: '',
+      otpSecret: '',
+      // Whoever enables it opens nothing that a rule closes.
+      grantedOnly: faults.length > 0,
+      keys: [],
+      grants: faults.length > 0 ? grants.filter(({ allow }) => allow.length === 0) : grants,
+    } as const
+    const { user, changes } = userOf(draft, this.users, faults)
+    this.users.push(user)
+    const notes = [
+      ...ignored,
+      ...((perm.create || perm.rename) && !perm.modify && !perm.admin
+        ? ['it may not write or rename: it could replace files, which it may not change']
+        : []),
+      ...(perm.execute && !perm.admin ? ['commands are not run here'] : []),
+      ...(person.lockPassword ? ['it may change its password'] : []),
+    ]
+    const taken = new Set(user.grants.map(({ path }) => path))
+    return { changes: [...changes, ...notes], lines: lines.filter(({ path }) => taken.has(path)) }
+  }
+
+  /** There are no other hidden names than those that are imported. `isDenied`: some of these to the user. */
+  #permissionOf(perm: FileBrowserUser['perm'], isDenied: boolean): number {
+    const { seeHidden } = permissionBits
+    if (perm.admin) return isDenied ? allPermissions & ~seeHidden : allPermissions
+    return permissionOf(perm) | (isDenied || this.hidden.patterns.length === 0 ? 0 : seeHidden)
+  }
+
+  /** `fault`: why the rules cannot be expressed; there are no grants then. */
+  async #grantsOf(
+    list: readonly FileBrowserRule[],
+    basePath: Path,
+    perm: FileBrowserUser['perm'],
+  ): Promise<{
+    readonly grants: readonly ImportedGrant[]
+    readonly lines: readonly GrantLine[]
+    readonly changes: readonly string[]
+    readonly fault: string | undefined
+  }> {
     try {
-      for (const other of await names.beside(denied)) if (!closed.has(other)) closed.set(other, denied)
+      const rules = new PathRules(list)
+      const others = new Map<Path, Path>()
+      for (const prefix of rules.prefixes) {
+        for (const other of await this.#names.beside(under(basePath, prefix))) others.set(other, prefix)
+      }
+      const own = new Set(rules.paths.map((path) => under(basePath, path)))
+      const changes = this.#allGrants.changesBelow(basePath, [...own, ...others.keys()], true, (path) =>
+        rules.allows(within(basePath, path) ?? root),
+      )
+      const grants = this.#allGrants.take(withDownload(changes.map(grantOf), basePath, perm.download))
+      const lines = grants.map(({ path }) => {
+        const prefix = own.has(path) ? undefined : others.get(path)
+        const reason = prefix && `File Browser before 2026 applied the rule for ${under(basePath, prefix)} to it too`
+        return { path, reason }
+      })
+      const unusable = rules.unusable.map((text) => `its rule for ${text.slice(0, 100)} permits nothing`)
+      return { grants, lines, changes: unusable.slice(0, 10), fault: undefined }
     } catch (error) {
-      fault = toGatewayError(error).reason
+      return { grants: [], lines: [], changes: [], fault: toGatewayError(error).reason }
     }
   }
-  return { closed, fault }
+}
+
+/** Where the user sees something again, its permissions say what else it may do. */
+function grantOf({ path, isAllowed }: DecisionChange): ImportedGrant {
+  return isAllowed ? { path, allow: ['see'], deny: [] } : { path, allow: [], deny: ['see'] }
+}
+
+/** Without the permission to download, nothing in the folder of the user can be read. */
+function withDownload(
+  grants: readonly ImportedGrant[],
+  basePath: Path,
+  mayDownload: boolean,
+): readonly ImportedGrant[] {
+  if (mayDownload) return grants
+  const isTop = ({ path }: ImportedGrant) => path === basePath
+  const top = grants.find(isTop)
+  const others = grants.filter((each) => !isTop(each))
+  return [{ path: basePath, allow: [], deny: [...(top?.deny ?? []), 'read'] }, ...others]
+}
+
+/**
+ * The names that rules with a regular expression, or the setting for hidden files, deny. There is one list of them for
+ * all users, so that a user to whom some are denied sees none of them.
+ */
+class HiddenNames {
+  readonly patterns: readonly string[] = []
+  /** Why the patterns cannot be stored. */
+  readonly #fault: string | undefined
+  /** By expression; undefined for one that is not only about names. */
+  readonly #known = new Map<string, readonly string[] | undefined>()
+
+  constructor(global: readonly FileBrowserRule[], people: readonly FileBrowserUser[]) {
+    try {
+      for (const each of [global, ...people.map(({ rules }) => rules)].flat()) {
+        const expression = expressionOf(each)
+        if (!each.regex || each.allow || this.#known.has(expression)) continue
+        if (this.#known.size === limits.patterns) {
+          throw new GatewayError('invalid', { reason: `the rules have more than ${limits.patterns} expressions` })
+        }
+        this.#known.set(expression, namePatterns(expression))
+      }
+      const found = new Set([...this.#known.values()].flatMap((patterns) => patterns ?? []))
+      if (people.some(({ hideDotfiles }) => hideDotfiles)) found.add(dotNames)
+      hidePatterns([...found].join('\n'))
+      this.patterns = [...found]
+    } catch (error) {
+      this.#fault = toGatewayError(error).reason
+    }
+  }
+
+  /** `isDenied`: something of this is denied to the user. `faults`: why it cannot be expressed. */
+  of(
+    hideDotfiles: boolean,
+    rules: readonly FileBrowserRule[],
+  ): { readonly isDenied: boolean; readonly faults: readonly string[] } {
+    const expressions = rules.filter(({ regex }) => regex)
+    const isDenied = hideDotfiles || expressions.length > 0
+    if (isDenied && this.#fault !== undefined) return { isDenied, faults: [this.#fault] }
+    const other = expressions.find((each) => each.allow || this.#known.get(expressionOf(each)) === undefined)
+    if (other === undefined) return { isDenied, faults: [] }
+    const why = other.allow ? 'permits something' : 'is not only about single names'
+    return { isDenied, faults: [`its rule with the regular expression ${expressionOf(other).slice(0, 100)} ${why}`] }
+  }
+}
+
+function expressionOf({ regexp }: FileBrowserRule): string {
+  return regexp?.raw ?? ''
+}
+
+/** Hides names in the whole tree. */
+function hidingRule(patterns: readonly string[]): Omit<FolderRule, 'id'> {
+  return {
+    path: root,
+    password: '',
+    passwordSub: false,
+    write: false,
+    writeSub: false,
+    hide: patterns.join('\n'),
+    hideSub: true,
+    readme: '',
+    readmeSub: false,
+    header: '',
+    headerSub: false,
+    writeUsers: [],
+    writeUsersSub: false,
+    readUsers: [],
+    readUsersSub: false,
+  }
 }
 
 /** Every user reads over WebDAV and SFTP too: the same files as in the browser. */
@@ -237,42 +346,6 @@ function permissionOf({ create, modify, rename, delete: remove, share }: FileBro
     (create && modify) || (rename && modify) || remove ? permissionBits.webdavManage | permissionBits.sftpManage : 0,
   ]
   return granted.reduce((sum, bits) => sum | bits, 0)
-}
-
-/**
- * A rule for each path that is closed to someone: it names all others. The nearest rule applies, so a rule also closes
- * its path to those to whom a folder above it is closed. The administrator can change the rules, and is always named.
- * Throws `invalid` if there are too many.
- */
-function rulesOf(
-  closed: readonly { readonly id: number; readonly paths: ClosedPaths }[],
-  adminId: number,
-): Omit<FolderRule, 'id'>[] {
-  const paths = new Set<Path>()
-  for (const each of closed) for (const path of each.paths.keys()) paths.add(path)
-  if (paths.size * closed.length > maxNamed) {
-    const reason = `its rules are for ${paths.size} paths and ${closed.length} users: this is more than can be imported`
-    throw new GatewayError('invalid', { reason })
-  }
-  return [...paths].map((path) => ({
-    path,
-    password: '',
-    passwordSub: false,
-    write: false,
-    writeSub: false,
-    hide: '',
-    hideSub: false,
-    readme: '',
-    readmeSub: false,
-    header: '',
-    headerSub: false,
-    writeUsers: [],
-    writeUsersSub: false,
-    readUsers: closed
-      .filter(({ id, paths: own }) => id === adminId || ![...selfAndAncestors(path)].some((above) => own.has(above)))
-      .map(({ id }) => id),
-    readUsersSub: true,
-  }))
 }
 
 /**

@@ -38,12 +38,15 @@ export function userOf(
   const isAdmin = role === 'admin'
   if (reasons.length > 0) changes.push(`${isAdmin ? '' : 'disabled: '}${reasons.join(', and ')}`)
   if (isAdmin && draft.disabled) changes.push('enabled: the administrator cannot be disabled')
+  if (isAdmin && draft.grants.length > 0) changes.push('it sees everything: grants do not apply to the administrator')
   const user = {
     ...draft,
     role,
     passwordHash: draft.passwordHash ?? impossiblePassword(),
     passwordTime: 0,
     basePath: cleanPath(draft.basePath),
+    grantedOnly: draft.grantedOnly && !isAdmin,
+    grants: isAdmin ? [] : draft.grants,
     disabled: !isAdmin && (draft.disabled || reasons.length > 0),
   }
   return { user, changes }

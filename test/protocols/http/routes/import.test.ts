@@ -149,7 +149,7 @@ void t.test('exports of File Browser are imported into the running daemon, which
   const root = encodeURIComponent(disk)
   t.match(await send(served, 'program=filebrowser&root=files', files), { code: 400, message: /files is relative/ })
   const { data } = await send(served, `program=filebrowser&root=${root}`, files)
-  t.ok((data as Report).items.some(({ name, reason }) => name === '/trash2' && reason.includes('/trash')))
+  t.ok((data as Report).items.some(({ name, reason }) => name === 'hugo: /trash2' && reason.includes('/trash')))
   t.match((data as Report).notes, [/^Users must sign in with their passwords once/])
   const { accounts, storages } = served.gateway
   t.match(storages.list(), [{ mountPath: '/', addition: JSON.stringify({ root_folder_path: disk }) }])
