@@ -22,27 +22,40 @@ import { formatTable, print } from './output.js'
 interface ImportFlags extends CommonFlags {
   readonly dryRun?: boolean
   readonly root?: string
+  readonly denyByDefault?: readonly string[]
+  readonly allowByDefault?: readonly string[]
 }
 
 export function addImportCommands(program: Command): void {
   const command = program
     .command('import')
-    .description('fill a new installation with the data of another program: alist, openlist, filebrowser')
+    .description('fill a new installation with the data of another program: alist, openlist, filebrowser, quantum')
 
   for (const name of ['alist', 'openlist'] as const) {
     withImportOptions(command.command(`${name} <data-folder>`))
-      .description('take users with their passwords and keys, storages, folder rules, settings and the SFTP host key')
+      .description(
+        'take users with their passwords and keys, roles, storages, folder rules, settings and the SFTP host key',
+      )
       .action((folder: string, flags: ImportFlags) => importFrom({ program: name, folder, scratch: tmpdir() }, flags))
   }
 
   withImportOptions(command.command('filebrowser <users.json> <config.json>'))
     .description(
-      'take users with their passwords, and the folder, from "filebrowser users export" and "filebrowser config export"',
+      'take users with their passwords and rules, and the folder, from "filebrowser users export" and "filebrowser config export"',
     )
     .option('--root <dir>', 'where the files are, if not in the folder of the configuration')
     .action((users: string, config: string, flags: ImportFlags) =>
       importFrom({ program: 'filebrowser', users, config, root: flags.root }, flags),
     )
+
+  withImportOptions(command.command('quantum <database>'))
+    .description('take users, groups, access rules and sources from the database of File Browser Quantum 2')
+    .option('--deny-by-default <folders...>', 'sources whose configuration has denyByDefault')
+    .option('--allow-by-default <folders...>', 'sources whose configuration does not have it')
+    .action((file: string, flags: ImportFlags) => {
+      const defaults = { denied: flags.denyByDefault ?? [], allowed: flags.allowByDefault ?? [] }
+      return importFrom({ program: 'quantum', file, defaults, scratch: tmpdir() }, flags)
+    })
 }
 
 function withImportOptions(command: Command): Command {

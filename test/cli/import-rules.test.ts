@@ -5,6 +5,7 @@ import t from 'tap'
 import type { Path } from '../../src/base/path.js'
 import { fromFileBrowser } from '../../src/installation/import/filebrowser.js'
 import { namePatterns, type FileBrowserRule } from '../../src/installation/import/filebrowser-rules.js'
+import { fromQuantum } from '../../src/installation/import/quantum.js'
 import { Report } from '../../src/installation/import/report.js'
 import type { ImportedUser } from '../../src/database/installation.js'
 import { GrantTrie } from '../../src/tree/grant-trie.js'
@@ -188,4 +189,97 @@ void t.test('File Browser: an expression is a list of names, or none', (t) => {
   }
   t.ok(taken > 1000)
   t.end()
+})
+
+/** A rule of Quantum. */
+interface AccessRule {
+  readonly denyAll: boolean
+  readonly deny: { readonly users: readonly string[]; readonly groups: readonly string[] }
+  readonly allow: { readonly users: readonly string[]; readonly groups: readonly string[] }
+}
+
+/** As Quantum decides: the nearest rule that names the user or a group of it, a denial first; then any for all. */
+function isPermitted(
+  rules: ReadonlyMap<string, AccessRule>,
+  groups: Readonly<Record<string, readonly string[]>>,
+  username: string,
+  path: string,
+  otherwise: boolean,
+): boolean {
+  const above: AccessRule[] = []
+  for (let at = path; ; at = at.slice(0, at.lastIndexOf('/')) || '/') {
+    const rule = rules.get(at)
+    if (rule) above.push(rule)
+    if (at === '/') break
+  }
+  const names = ({ users, groups: named }: AccessRule['deny']) =>
+    users.includes(username) || named.some((group) => groups[group]?.includes(username) === true)
+  for (const { deny, allow } of above) {
+    if (names(deny)) return false
+    if (names(allow)) return true
+  }
+  return otherwise && !above.some(({ denyAll }) => denyAll)
+}
+
+void t.test('Quantum: a path of a scope is seen exactly if its rules permit it', async (t) => {
+  const names = ['a', 'b', 'ab']
+  const paths = [
+    '/',
+    ...names.flatMap((one) => [`/${one}`, ...names.flatMap((two) => [`/${one}/${two}`, `/${one}/${two}/x`])]),
+  ]
+  const pick = random(7)
+  let [seen, unseen] = [0, 0]
+  for (let round = 0; round < 300; round++) {
+    const groups = { team: pick(2) === 0 ? ['ann', 'bob'] : ['bob'], other: pick(2) === 0 ? ['ann'] : [] }
+    const some = <Item>(...items: readonly Item[]) => items.filter(() => pick(4) === 0)
+    const rules = new Map<string, AccessRule>()
+    for (let count = pick(6); count > 0; count--) {
+      rules.set(paths[pick(paths.length)] ?? '/', {
+        denyAll: pick(3) === 0,
+        deny: { users: some('ann', 'bob'), groups: some('team', 'other', 'nobody') },
+        allow: { users: some('ann', 'bob'), groups: some('team', 'other', 'nobody') },
+      })
+    }
+    const scope = pick(2) === 0 ? '/' : '/a'
+    const otherwise = pick(2) === 0
+    const all = { view: true, download: true, modify: true, delete: true, create: true }
+    const data = (path: string) =>
+      JSON.stringify({
+        password,
+        loginMethod: 'password',
+        backendScopes: [{ path: '/srv/data', scope: path, permissions: all }],
+      })
+    const { users } = await fromQuantum(
+      {
+        users: [
+          { user_id: '1', username: 'root', perm_admin: 1, user_data: data('/') },
+          { user_id: '2', username: 'ann', perm_admin: 0, user_data: data(scope) },
+        ],
+        groups: Object.entries(groups).map(([name, members]) => ({ name, members: JSON.stringify(members) })),
+        access_rules: [...rules].map(([path, rule]) => ({
+          source: '/srv/data',
+          path: path === '/' ? path : `${path}/`,
+          rule_data: JSON.stringify(rule),
+        })),
+        shares: [],
+        auth_methods: [],
+      },
+      { denied: otherwise ? [] : ['/srv/data'], allowed: otherwise ? ['/srv/data'] : [] },
+      new Report(),
+    )
+    const ann = users[1]
+    if (ann === undefined || ann.disabled) throw new Error('ann is not taken')
+    const sees = sight(ann)
+    for (const path of paths) {
+      const isWithin = scope === '/' || path === scope || path.startsWith(`${scope}/`)
+      const expected = isWithin && isPermitted(rules, groups, 'ann', path, otherwise)
+      if (expected) seen++
+      else unseen++
+      if (sees(path === '/' ? '/data' : `/data${path}`) !== expected) {
+        t.fail(`${path} in ${scope} with ${JSON.stringify([...rules])} and ${JSON.stringify(groups)}`)
+      }
+    }
+    if (sees('/') || sees('/other')) t.fail('something outside the source is seen')
+  }
+  t.ok(seen > 1000 && unseen > 1000, `${seen} are seen, ${unseen} are not`)
 })

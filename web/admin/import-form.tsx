@@ -12,6 +12,7 @@ type Program = keyof typeof texts.admin.import.programs
 const neededFiles = {
   alist: /^(?:config\.json|ssh_host_rsa_key|[\w-]+\.db(?:-wal)?)$/,
   filebrowser: /^(?:users|config)\.json$/,
+  quantum: /^[\w-]+\.(?:db|sqlite)(?:-wal)?$/,
 } as const
 
 type Report = Data<'/api/admin/import'>
@@ -24,7 +25,7 @@ export function ImportForm() {
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState(false)
   const words = texts.admin.import
-  const kind = program === 'filebrowser' ? 'filebrowser' : 'alist'
+  const kind = program === 'openlist' ? 'alist' : program
   const isDone = report?.dry_run === false
 
   /** What was reported is that of other files. */

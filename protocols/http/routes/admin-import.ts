@@ -37,8 +37,8 @@ export const adminImportEndpoints = [
     access: 'admin',
     recentSignIn: true,
     query: z.object({
-      program: z.enum(['alist', 'openlist', 'filebrowser'], {
-        error: 'must be alist, openlist or filebrowser',
+      program: z.enum(['alist', 'openlist', 'filebrowser', 'quantum'], {
+        error: 'must be alist, openlist, filebrowser or quantum',
       }),
       dry_run: flag.describe('Only report: store nothing.'),
       root: optionalField(z.string().max(4096)).describe(
@@ -50,7 +50,7 @@ export const adminImportEndpoints = [
       description:
         'A form (RFC 7578) with the files, each in a part `file` with its name. AList and OpenList: `config.json`, the ' +
         'database that it names, its `-wal` file if there is one, and `ssh_host_rsa_key` if it is to be kept. File Browser: ' +
-        '`users.json` and `config.json`.',
+        '`users.json` and `config.json`. File Browser Quantum: its database, and its `-wal` file if there is one.',
       part: 'file',
     },
     data: reportData,

@@ -13,6 +13,7 @@ import { firstStorageFolder } from '../data-folder.js'
 import { readInput } from '../input.js'
 import { fromAlist, type AlistProgram } from './alist.js'
 import { fromFileBrowser } from './filebrowser.js'
+import { fromQuantum, readQuantumDatabase, type SourceDefaults } from './quantum.js'
 import { Report, type ReportLine } from './report.js'
 import { serverKeysOf, type KeyedProtocol, type ServerKeys } from './server-keys.js'
 import { withStillDatabase } from './still-database.js'
@@ -33,6 +34,14 @@ export type ImportSource =
       /** Where the files are, if not in the folder of the configuration. */
       readonly root?: string | undefined
     }
+  | {
+      readonly program: 'quantum'
+      /** The database. */
+      readonly file: string
+      readonly defaults: SourceDefaults
+      /** Where a copy of the database is made if it needs one. */
+      readonly scratch: string
+    }
 
 export interface ImportOptions {
   readonly driverTypes: readonly AnyDriverType[]
@@ -50,6 +59,11 @@ export interface PreparedImport {
   readonly notes: readonly string[]
 }
 
+/** For users whose hashes are those of bcrypt. */
+const hashNote =
+  'Users must sign in with their passwords once, to the console, WebDAV or SFTP, before a client can sign in that ' +
+  'sends a hash of the password, as the web client of AList does.'
+
 /** The largest configuration or key, and the largest export of users, in bytes. */
 const maxSize = { config: 1024 * 1024, users: 16 * 1024 * 1024 }
 
@@ -63,9 +77,16 @@ export async function prepareImport(source: ImportSource, options: ImportOptions
     const users = await readInput(source.users, 'export of the users', maxSize.users)
     const config = await readInput(source.config, 'export of the configuration', maxSize.config)
     const installation = await fromFileBrowser({ users, config, root: source.root }, report)
+    const notes = [hashNote, 'The exports have no shares: make those that are needed again.']
+    return { installation, keys: [], lines: report.lines, notes }
+  }
+  if (source.program === 'quantum') {
+    const read = await withStillDatabase(source.file, source.scratch, readQuantumDatabase)
+    const installation = await fromQuantum(read, source.defaults, report)
     const notes = [
-      'Users must sign in with their passwords once, to the console, WebDAV or SFTP, before a client can sign in that ' +
-        'sends a hash of the password, as the web client of AList does.',
+      hashNote,
+      'The database does not say which sources have denyByDefault in the configuration. A source in which no rule allows ' +
+        'anything is taken for one without it: name it with --deny-by-default if that is wrong.',
     ]
     return { installation, keys: [], lines: report.lines, notes }
   }

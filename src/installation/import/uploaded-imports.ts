@@ -23,7 +23,7 @@ import {
 const maxImportSize = 1024 ** 3
 
 interface UploadedImport {
-  readonly program: AlistProgram | 'filebrowser'
+  readonly program: AlistProgram | 'filebrowser' | 'quantum'
   /** Where the files of File Browser are, if not in the folder of its configuration. */
   readonly root: string | undefined
   /** Nothing is stored. */
@@ -96,14 +96,22 @@ export class UploadedImports {
   }
 }
 
-/** The database may have any name, which the configuration states. */
-const names: Readonly<Record<'alist' | 'filebrowser', RegExp>> = {
+/** The database may have any name; for AList and OpenList, the configuration states it. */
+const names: Readonly<Record<UploadedImport['program'], RegExp>> = {
   alist: /^(?:config\.json|ssh_host_rsa_key|[\w-]{1,64}\.db(?:-wal)?)$/,
+  openlist: /^(?:config\.json|ssh_host_rsa_key|[\w-]{1,64}\.db(?:-wal)?)$/,
   filebrowser: /^(?:users|config)\.json$/,
+  quantum: /^[\w-]{1,64}\.(?:db|sqlite)(?:-wal)?$/,
 }
+
+/** The name of the database of Quantum, which nothing else states. */
+const quantumFile = 'quantum.db'
 
 /** As the folders of these programs are. */
 function sourceIn(folder: string, { program, root }: UploadedImport): ImportSource {
+  if (program === 'quantum') {
+    return { program, file: join(folder, quantumFile), defaults: { denied: [], allowed: [] }, scratch: folder }
+  }
   if (program !== 'filebrowser') return { program, folder, scratch: folder }
   return { program, users: join(folder, 'users.json'), config: join(folder, 'config.json'), root }
 }
@@ -111,7 +119,7 @@ function sourceIn(folder: string, { program, root }: UploadedImport): ImportSour
 function saveIn(folder: string, program: UploadedImport['program'], maxSize: number): SaveFile {
   let room = maxSize
   return async (name, content) => {
-    if (!names[program === 'filebrowser' ? 'filebrowser' : 'alist'].test(name)) {
+    if (!names[program].test(name)) {
       throw new GatewayError('invalid', { reason: `the import does not use the file ${name.slice(0, 100)}` })
     }
     const within = new Transform({
@@ -123,7 +131,8 @@ function saveIn(folder: string, program: UploadedImport['program'], maxSize: num
     })
     const isKey = name.startsWith('ssh_')
     if (isKey) await mkdir(join(folder, 'ssh'), { recursive: true, mode: 0o700 })
-    const file = join(folder, isKey ? 'ssh' : '', name)
+    const stored = program === 'quantum' ? quantumFile + (name.endsWith('-wal') ? '-wal' : '') : name
+    const file = join(folder, isKey ? 'ssh' : '', stored)
     try {
       await pipeline(content, within, createWriteStream(file, { flags: 'wx', mode: 0o600 }))
     } catch (error) {

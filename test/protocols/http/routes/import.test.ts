@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { ReportLine } from '../../../../src/installation/import/report.js'
+import { connectSqlite } from '../../../../src/database/sqlite.js'
 import { UploadedImports } from '../../../../src/installation/import/uploaded-imports.js'
 import { serve, Served, type Envelope } from '../served.js'
 
@@ -38,7 +39,7 @@ void t.test('files that a client sends are imported into the running daemon', as
   const scratch = async () => (await readdir(gateway.config.data)).filter((name) => name.includes('scratch'))
 
   for (const [query, sent, code, message] of [
-    ['program=dropbox', files, 400, /program: must be alist, openlist or filebrowser/],
+    ['program=dropbox', files, 400, /program: must be alist, openlist, filebrowser or quantum/],
     ['program=openlist', {}, 400, /^the configuration config.json cannot be read: ENOENT/],
     ['program=openlist', { 'config.json': '{}' }, 400, /^the database data.db cannot be read: ENOENT/],
     ['program=openlist', { 'config.json': '[]' }, 400, /^the configuration config.json is not that of AList/],
@@ -51,6 +52,15 @@ void t.test('files that a client sends are imported into the running daemon', as
     ['program=openlist', { ...files, '../data.db': 'x' }, 400, /^the file data.db was sent twice$/],
     ['program=openlist', { ...files, 'log.txt': 'x' }, 400, /^the import does not use the file log.txt$/],
     ['program=filebrowser', files, 400, /^the import does not use the file data.db$/],
+    ['program=quantum', files, 400, /^the import does not use the file config.json$/],
+    ['program=quantum', {}, 400, /^the database quantum.db cannot be read: ENOENT/],
+    ['program=quantum', { 'a.db': 'x', 'b.db': 'x' }, 400, /^the file b.db was sent twice$/],
+    [
+      'program=quantum',
+      { 'data.db': await readFile(fixture('openlist/data.db')) },
+      400,
+      /^quantum.db has no tables users/,
+    ],
     [
       'program=filebrowser',
       { 'users.json': '[]', 'config.json': '{}' },
@@ -156,4 +166,36 @@ void t.test('exports of File Browser are imported into the running daemon, which
   t.match(accounts.users.byUniqueRole('guest'), { username: 'guest', disabled: true })
   const { code } = await served.post('/api/auth/login', { username: 'admin', password: 'Admin fb 1' })
   t.equal(code, 200)
+})
+
+void t.test('the database of File Browser Quantum is imported with its write-ahead log', async (t) => {
+  const served = await serve(t)
+  const folder = join(served.gateway.config.data, '..', 'quantum')
+  await mkdir(folder)
+  const connection = connectSqlite(join(folder, 'filebrowser.sqlite'))
+  t.teardown(() => connection.destroy())
+  await connection.raw('PRAGMA wal_autocheckpoint = 0')
+  for (const table of [
+    'users (username, perm_admin, user_data)',
+    'groups (name, members)',
+    'access_rules (source, path)',
+  ]) {
+    await connection.raw(`create table ${table}`)
+  }
+  const scope = { path: '/srv/docs', scope: '/', permissions: { view: true } }
+  const data = (password: string) => JSON.stringify({ password, loginMethod: 'password', backendScopes: [scope] })
+  const hash = '$2a$10$aLdU76aSo0LU/SbppCF0leLnfzIK2gRc8ne6eUaG46mSO3HtxRSTO'
+  await connection('users').insert({ username: 'root', perm_admin: 1, user_data: data(hash) })
+  await connection('users').insert({ username: 'ann', perm_admin: 0, user_data: data(hash) })
+  await connection('groups').insert({ name: 'team', members: '["ann"]' })
+  const files: Files = {
+    'filebrowser.sqlite': await readFile(join(folder, 'filebrowser.sqlite')),
+    'filebrowser.sqlite-wal': await readFile(join(folder, 'filebrowser.sqlite-wal')),
+  }
+  t.match(await send(served, 'program=quantum', files), { code: 200, data: { dry_run: false } })
+  const { accounts, grants, storages } = served.gateway
+  const ann = accounts.users.byName('ann')
+  t.match(storages.list(), [{ mountPath: '/docs' }])
+  t.match(accounts.groups.byName('team'), { members: [ann?.id] })
+  t.match(grants.of({ userId: ann?.id ?? 0 }), [{ path: '/docs', allow: ['see'] }], 'the running daemon has the grants')
 })
