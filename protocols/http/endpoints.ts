@@ -4,6 +4,7 @@ import { downloadDescriptions } from './files/download.js'
 import { accessEndpoints } from './routes/access.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'
+import { adminExplainEndpoints } from './routes/admin-explain.js'
 import { adminGroupEndpoints } from './routes/admin-group.js'
 import { adminImportEndpoints } from './routes/admin-import.js'
 import { adminIndexEndpoints } from './routes/admin-index.js'
@@ -56,6 +57,7 @@ export const endpoints: readonly Endpoint[] = [
   ...adminUserEndpoints,
   ...adminCredentialEndpoints,
   ...adminGroupEndpoints,
+  ...adminExplainEndpoints,
   ...adminMetaEndpoints,
   ...adminLockEndpoints,
   ...adminDriverEndpoints,

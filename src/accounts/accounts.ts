@@ -463,6 +463,17 @@ export class Accounts {
     return this.#principal(this.#enabled(userId), 'task', { protocol, readOnly: true, holder: networkOf(address) })
   }
 
+  /**
+   * The principal of a user whose credential is right, to explain decisions: nothing is done by it. It is revoked, with
+   * the reason, where the account would be refused. `address`: that of a client; undefined for any. Throws `not_found`.
+   */
+  forExplanation(username: string, protocol: ProtocolFacts, _address?: string): Principal {
+    const user = this.users.byName(username)
+    if (user === undefined) throw new GatewayError('not_found', { detail: 'account_missing' })
+    const refusal = user.disabled ? sessionRevoked({ detail: 'account_disabled' }) : undefined
+    return this.#principal(user, 'task', { protocol, ...(refusal && { signal: AbortSignal.abort(refusal) }) })
+  }
+
   #enabled(userId: number): UserRow {
     const user = this.users.get(userId)
     if (user === undefined) throw sessionRevoked({ detail: 'account_missing' })
@@ -495,7 +506,7 @@ export class Accounts {
   #principal(
     user: UserRow,
     credential: Credential,
-    by: Pick<PrincipalFacts, 'protocol' | 'readOnly' | 'holder' | 'signedIn'>,
+    by: Pick<PrincipalFacts, 'protocol' | 'readOnly' | 'holder' | 'signedIn'> & Partial<Pick<PrincipalFacts, 'signal'>>,
     until?: number,
   ): Principal {
     this.#cluster.assertCurrent()

@@ -31,6 +31,11 @@ export const permissionBits = {
   customShareId: 1 << 15,
 } as const
 export type Permission = keyof typeof permissionBits
+/** The name of a permission in texts and on the command line, such as `webdav-read`. */
+export function permissionName(permission: Permission): string {
+  return permission.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}
+
 export const allPermissions = Object.values(permissionBits).reduce((sum, bit) => sum | bit, 0)
 
 /** Throws `invalid` unless it is a sum of `permissionBits`. */

@@ -5,6 +5,7 @@ import { addBackupCommands } from './backup.js'
 import { addCheckCommand } from './check.js'
 import { configOf, withAddressOptions, withDataOptions } from './data-folder.js'
 import { addDoctorCommand } from './doctor/doctor.js'
+import { addExplainCommand } from './explain.js'
 import { addImportCommands } from './import.js'
 import { addGrantCommands, addGroupCommands } from './groups.js'
 import { addKeyCommands } from './keys.js'
@@ -43,6 +44,7 @@ export function createProgram(): Command {
   addUserCommands(program)
   addGroupCommands(program)
   addGrantCommands(program)
+  addExplainCommand(program)
   addKeyCommands(program)
   addStorageCommands(program)
   addAdminCommands(program)

@@ -1,7 +1,7 @@
 /** `tidegate user …` */
 import type { Command } from 'commander'
 import type { Accounts } from '../accounts/accounts.js'
-import { allPermissions, permissionBits } from '../accounts/principal.js'
+import { allPermissions, permissionBits, permissionName, type Permission } from '../accounts/principal.js'
 import { GatewayError } from '../base/errors.js'
 import type { UserRow } from '../database/rows.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
@@ -10,10 +10,7 @@ import { readPassword, withPasswordOptions, type PasswordFlags } from './passwor
 
 /** Permission bits by name, such as `webdav-read`. */
 const permissionsByName: ReadonlyMap<string, number> = new Map(
-  Object.entries(permissionBits).map(([name, bit]) => [
-    name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
-    bit,
-  ]),
+  Object.entries(permissionBits).map(([name, bit]) => [permissionName(name as Permission), bit]),
 )
 
 const permissionNames: readonly string[] = [...permissionsByName.keys()]

@@ -28,6 +28,7 @@ import type { Tasks } from '../tasks/tasks.js'
 import { transferRequest, type TransferTaskOptions } from '../tasks/transfer-tasks.js'
 import { uploadRequest, type UploadOptions } from '../tasks/upload-tasks.js'
 import type { Rules } from '../tree/folder-rules.js'
+import { explain, type Explained, type ExplainQuestion } from '../tree/explain.js'
 import type { Grants } from '../tree/grants.js'
 import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
 import { uploadsCloseTimeout, type UploadSessions } from '../uploads/upload-sessions.js'
@@ -156,6 +157,12 @@ export class Gateway {
   /** The whole tree as an admin sees it. Throws `denied` unless the principal is an admin. */
   asAdmin(principal: Principal): VirtualFs {
     return this.as(principal.withWholeTree())
+  }
+
+  /** Explains to an admin what a user may do at a path. Throws `not_found` if there is no such user. */
+  explain(question: ExplainQuestion): Explained {
+    const { accounts, rules, grants, driverTypes, mounts } = this
+    return explain({ accounts, rules, grants, driverTypes, storages: mounts.rows() }, question)
   }
 
   /** Adds a task that copies or moves `from` to the new path `to`. Both paths are relative to the principal's base. */

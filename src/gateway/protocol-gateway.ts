@@ -77,7 +77,16 @@ export interface ProtocolSecrets {
 
 export interface ProtocolGateway extends Pick<
   Gateway,
-  'as' | 'asAdmin' | 'config' | 'descriptors' | 'isReady' | 'log' | 'protocols' | 'submitTransfer' | 'submitUpload'
+  | 'as'
+  | 'asAdmin'
+  | 'config'
+  | 'descriptors'
+  | 'explain'
+  | 'isReady'
+  | 'log'
+  | 'protocols'
+  | 'submitTransfer'
+  | 'submitUpload'
 > {
   readonly accounts: ProtocolAccounts
   readonly cluster: Pick<Cluster, 'instance' | 'status'>

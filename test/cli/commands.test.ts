@@ -156,6 +156,56 @@ void t.test('group and grant commands take effect in a running daemon, and no se
   })
 })
 
+void t.test('explain says what decides without a daemon, in words and for programs', async (t) => {
+  const daemon = await startGateway(t, { driver: { name: 'Memory' } })
+  await daemon.stop()
+  const run = (...words: readonly string[]) => tidegate([...words, '--data', daemon.dataFolder])
+  t.match(await run('user', 'add', 'ann', '--permissions', 'write', '--random'), { status: 0 })
+  await run('group', 'add', 'sales', '--permissions', 'webdav-read,webdav-manage')
+  await run('group', 'join', 'sales', 'ann')
+  await run('grant', 'add', '/shut', '--group', 'sales', '--deny', 'write')
+  await run('storage', 'add', '/other', 'Alias', '-o', 'paths=/shut')
+
+  const refused = await run('explain', 'ann', 'write', '/shut/x', '--protocol', 'webdav', '--address', '10.0.0.1')
+  t.match(refused, { status: 0, err: '' })
+  const lines = refused.out.split('\n')
+  t.same(lines.slice(0, 4), [
+    'ann may not write /shut/x by webdav (denied):',
+    'the grant of the group sales at /shut denies write',
+    '',
+    'ASKED       VERDICT  WHY',
+  ])
+  t.match(lines[4], /^credential {2}- {8}the account of ann can be used$/)
+  t.ok(lines.includes('grant       refuses  the grant of the group sales at /shut denies write'))
+  t.match(
+    refused.out,
+    /\n\nNote: the grant of the group sales at \/shut denies write, and the storage \/other \(Alias\)/,
+  )
+
+  const allowed = await run('explain', 'ann', 'write', '/open', '--json')
+  const { decided_by: decidedBy, ...answer } = JSON.parse(allowed.out) as Readonly<Record<string, unknown>>
+  t.match(answer, { allowed: true, error: null, notes: [] })
+  t.match(decidedBy, {
+    ...{ kind: 'permission', id: null, subject: null, path: '/open' },
+    text: 'no grant mentions write: ann has the permission write',
+  })
+  t.match(
+    (await run('explain', 'ann', 'read', '/', '--protocol', 'webdav')).out,
+    /webdav needs webdav-read: ann has that/,
+  )
+
+  for (const [words, status, err] of [
+    [['explain', 'nobody', 'read', '/'], 1, /there is no user nobody/],
+    [['explain', 'ann', 'fly', '/'], 2, /unknown right; there are: see, read/],
+    [['explain', 'ann', 'read', '/', '--protocol', 'gopher'], 2, /--protocol/],
+    [['explain', 'ann', 'read', '/', '--address', 'here'], 2, /here is not an IP address/],
+    [['explain', 'ann', 'read', '/a/../b'], 2, /\.\./],
+    [['explain', 'ann', 'read'], 2, /missing required argument/],
+  ] as const) {
+    t.match(await run(...words), { status, err }, words.join(' '))
+  }
+})
+
 void t.test('user reset-2fa lets a user in who lost the authenticator, at a running daemon', async (t) => {
   const { url, dataFolder, gateway, adminPassword } = await startGateway(t, { driver: { name: 'Memory' } })
   const data = ['--data', dataFolder]

@@ -7,7 +7,7 @@ import { malformedPath } from '../api/refusals.js'
 import { namedText } from '../api/schemas.js'
 import { permissionMask } from './permissions.js'
 
-const right = namedText('Right', rights)
+export const right = namedText('Right', rights)
 
 export const grantData = z
   .object({

@@ -323,6 +323,10 @@ const table: Readonly<Record<string, Row>> = {
     codes: adminOnly,
     call: async (stage) => ({ body: { id: await stage.group(), members: [stage.somebody], permission: 8 } }),
   },
+  'post /api/admin/explain': {
+    codes: adminOnly,
+    call: () => ({ body: { username: 'admin', path: '/', action: 'see', protocol: 'http' } }),
+  },
   'post /api/admin/group/delete': { codes: adminOnly, call: async (stage) => stage.of(await stage.group()) },
 
   'get /api/admin/meta/list': { codes: adminOnly },

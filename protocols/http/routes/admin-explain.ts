@@ -1,0 +1,79 @@
+/** Why a user may or may not do something at a path. An extension of this gateway, described in docs/api.md. */
+import { z } from 'zod'
+import { cleanPath } from '../../../src/base/path.js'
+import { plainAddress } from '../../../src/net/addresses.js'
+import { right } from '../compat/grant-object.js'
+import { endpoint, type Refusal } from '../api/endpoint.js'
+import { refused, withResponses } from '../api/errors.js'
+import { requiredText, signInBodyLimit, text } from '../api/fields.js'
+import { malformedPath, relativePath } from '../api/refusals.js'
+
+const kinds = ['credential', 'protocol', 'base', 'hidden', 'grant', 'rule', 'permission'] as const
+
+const stepFields = {
+  kind: z.enum(kinds).describe('What it looked at.'),
+  id: z.int().nullable().describe('Of the grant or folder rule.'),
+  subject: z.string().nullable().describe('Whose grant it is.').meta({ example: 'group:2' }),
+  path: z.string().describe('Of the grant, the folder rule or the base folder; else the one that was asked.'),
+  text: z.string().describe('The same in words, for people.'),
+}
+
+const explanationData = z
+  .object({
+    allowed: z.boolean(),
+    error: z.string().nullable().describe('The code of the error that the user gets, such as `not_found`.'),
+    decided_by: z
+      .object(stepFields)
+      .meta({ id: 'DecidingStep' })
+      .describe('The first step that refuses, or what allows it.'),
+    steps: z
+      .array(z.object({ ...stepFields, refused: z.boolean() }).meta({ id: 'ExplainedStep' }))
+      .describe('All, in their order: also those after the one that decides.'),
+    notes: z.array(z.string()).describe('What else to know, in words for people.'),
+  })
+  .meta({ id: 'Explanation' })
+
+const unknownUser: Refusal = {
+  code: 404,
+  text: 'user not found',
+  error: 'record_missing',
+  when: 'there is no user of this name',
+}
+const wrongProtocol = (all: string): Refusal => ({
+  code: 400,
+  text: `protocol: must be one of ${all}`,
+  error: 'invalid',
+})
+const wrongAddress: Refusal = { code: 400, text: 'address: must be an IP address', error: 'invalid' }
+
+export const adminExplainEndpoints = [
+  endpoint({
+    method: 'post',
+    path: '/api/admin/explain',
+    tag: 'Groups',
+    summary: 'Explain why a user may or may not do something at a path',
+    description:
+      'No backend is asked: the path is that of a file by this name, no symlink is followed, and no folder password is sent.',
+    access: 'admin',
+    bodyLimit: signInBodyLimit,
+    fields: z.object({
+      username: requiredText.meta({ example: 'ann' }),
+      path: z.string().meta({ example: '/projects' }).describe('In the whole tree; it need not exist.'),
+      action: right,
+      protocol: z.string().meta({ example: 'webdav' }).describe('`http`, `webdav` or `sftp`.'),
+      address: text.meta({ example: '10.0.0.1' }).describe('Of the client. Empty: any.'),
+    }),
+    data: explanationData,
+    refusals: [unknownUser, wrongProtocol('…'), wrongAddress, ...malformedPath, relativePath],
+    async answer({ api: { gateway }, fields: { username, path, action, protocol: name, address } }) {
+      const protocol = gateway.protocols.find((each) => each.name === name)
+      if (protocol === undefined) throw refused(wrongProtocol(gateway.protocols.map((each) => each.name).join(', ')))
+      const from = address === '' ? undefined : plainAddress(address)
+      if (from === undefined && address !== '') throw refused(wrongAddress)
+      const question = { username, path: cleanPath(path), action, protocol, address: from }
+      const explained = await withResponses({ not_found: unknownUser }, () => gateway.explain(question))
+      const { decidedBy, steps, notes, ...answer } = explained
+      return { ...answer, decided_by: decidedBy, steps: [...steps], notes: [...notes] }
+    },
+  }),
+]

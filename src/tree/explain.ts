@@ -1,0 +1,242 @@
+/**
+ * Explains to admins why a user may or may not do something at a path: the decision in words, its steps, and what else
+ * to know. Asks no backend, so that it needs no running daemon.
+ */
+import type { Accounts } from '../accounts/accounts.js'
+import {
+  permissionBits,
+  permissionName,
+  type Permission,
+  type Principal,
+  type ProtocolFacts,
+} from '../accounts/principal.js'
+import { toGatewayError, type ErrorCode } from '../base/errors.js'
+import { isWithin, type Path } from '../base/path.js'
+import type { DriverDescription } from '../contract/driver-type.js'
+import type { Grant, Right, StorageRow } from '../database/rows.js'
+import { explainAccess, type ExplainedAccess } from './access.js'
+import { shownElsewhere } from './denied-elsewhere.js'
+import type { Rules } from './folder-rules.js'
+import type { Grants } from './grants.js'
+import type { ExplainedStep, StepKind } from './policy/explanation.js'
+
+export interface ExplainQuestion {
+  readonly username: string
+  /** Of the whole tree, in the spelling of the backend. */
+  readonly path: Path
+  readonly action: Right
+  readonly protocol: ProtocolFacts
+  /** That of the client; undefined: any. */
+  readonly address?: string | undefined
+}
+
+/** What an explanation is made from. */
+export interface ExplainSources {
+  readonly accounts: Pick<Accounts, 'forExplanation'> & {
+    readonly users: Pick<Accounts['users'], 'get'>
+    readonly groups: Pick<Accounts['groups'], 'get'>
+  }
+  readonly rules: Rules
+  readonly grants: Grants
+  readonly storages: readonly StorageRow[]
+  readonly driverTypes: readonly DriverDescription[]
+}
+
+/** What a step looked at. */
+export interface ToldStep {
+  readonly kind: StepKind
+  /** Of the grant or folder rule. */
+  readonly id: number | null
+  /** Whose grant it is: `user:3` or `group:2`. */
+  readonly subject: string | null
+  /** That of the grant, the folder rule or the base folder; else the one that was asked. */
+  readonly path: Path
+  readonly text: string
+}
+
+export interface Explained {
+  readonly allowed: boolean
+  /** The code of the error that the user gets. */
+  readonly error: ErrorCode | null
+  readonly decidedBy: ToldStep
+  readonly steps: readonly (ToldStep & { readonly refused: boolean })[]
+  /** What does not decide here: at most `maxNotes` of each kind. */
+  readonly notes: readonly string[]
+}
+
+const maxNotes = 20
+
+/** Throws `not_found` if there is no such user. */
+export function explain(sources: ExplainSources, question: ExplainQuestion): Explained {
+  const { username, path, action, protocol, address } = question
+  const principal = sources.accounts.forExplanation(username, protocol, address)
+  const access = explainAccess(sources, principal, action, path)
+  const { refusal, decidedBy, steps } = access
+  const words = new Words(sources, principal, access, path)
+  return {
+    allowed: refusal === undefined,
+    error: refusal?.code ?? null,
+    decidedBy: words.step(decidedBy),
+    steps: steps.map((step) => ({ ...words.step(step), refused: step.refused })),
+    notes: words.notes(action),
+  }
+}
+
+/** What is done with all that is in a folder. */
+const wholeFolders: ReadonlySet<Right> = new Set<Right>(['rename', 'move', 'copy', 'remove'])
+
+/** The words about one user and one path. */
+class Words {
+  constructor(
+    private readonly sources: ExplainSources,
+    private readonly principal: Principal,
+    private readonly access: ExplainedAccess,
+    private readonly path: Path,
+  ) {}
+
+  step(step: ExplainedStep): ToldStep {
+    const {
+      kind,
+      rule,
+      grants: [grant],
+    } = step
+    const subject = grant && (grant.userId === undefined ? `group:${grant.groupId}` : `user:${grant.userId}`)
+    const path = kind === 'base' ? this.principal.base : (grant ?? rule)?.path
+    return {
+      kind,
+      id: (grant ?? rule)?.id ?? null,
+      subject: subject ?? null,
+      path: path ?? this.path,
+      text: this.#text(step),
+    }
+  }
+
+  #text(step: ExplainedStep): string {
+    const { username, signal, base, protocol } = this.principal
+    const { cause, refused, right, grants, rule, permissions } = step
+    const needed = permissions.map(permissionName).join(', ')
+    const byGrant = this.#grantOf(grants)
+    switch (cause) {
+      case 'credential':
+        return refused ? toGatewayError(signal.reason).reason : `the account of ${username} can be used`
+      case 'signed':
+        return 'a signed URL allows to read what it was made for'
+      case 'readOnly':
+        return 'a read-only app password changes nothing'
+      case 'protocol':
+        if (needed === '') return `every user may use ${protocol.name}`
+        return `${protocol.name} needs ${needed}: ${username} ${refused ? 'lacks that' : 'has that'}`
+      case 'base':
+        return `${username} sees the folder ${base}${refused ? ', and nothing outside of it' : ''}`
+      case 'noGrant':
+        return this.#nothingMentions('see', 'the path is seen')
+      case 'notSeen':
+        return grants.length > 0
+          ? `${byGrant} denies see: the path does not exist for ${username}`
+          : this.#nothingMentions('see', `${username} sees only what is granted`)
+      case 'way':
+        if (!refused) return `it is seen as the way to ${grants.length > 0 ? byGrant : 'what is granted'}`
+        return `only the way is seen, because ${grants.length > 0 ? `${byGrant} denies see` : 'no grant allows see'}`
+      case 'grant':
+        return `${byGrant} ${refused ? 'denies' : 'allows'} ${right}`
+      case 'grantedOnly':
+        return this.#nothingMentions(right, `${username} may only do what is granted`)
+      case 'folderOfGrant':
+        return `${byGrant} allows ${right} below its folder; for the folder itself it must be allowed above`
+      case 'permission':
+        if (needed === '') return this.#nothingMentions(right, 'no permission is needed')
+        if (refused) return this.#nothingMentions(right, `${username} lacks the permission ${needed}`)
+        return this.#nothingMentions(right, `${username} has the permission ${needed}${this.#originOf(permissions)}`)
+      case 'ruleWithWrite':
+        return this.#nothingMentions(right, `the folder rule at ${rule?.path} lets everybody write`)
+      case 'hidden':
+        return rule && refused ? `the folder rule at ${rule.path} hides the name` : 'no folder rule hides the name'
+      case 'readUsers':
+        if (rule && refused) return `the folder rule at ${rule.path} names others who may read`
+        return 'no folder rule excludes this reader'
+      case 'password':
+        if (rule && refused) return `the folder rule at ${rule.path} requires a password`
+        return 'no folder password is required'
+      case 'writeUsers':
+        if (rule && refused) return `the folder rule at ${rule.path} names others who may write`
+        return 'no folder rule excludes this writer'
+    }
+  }
+
+  #nothingMentions(right: Right, consequence: string): string {
+    const why = this.access.asksGrants ? `no grant mentions ${right}` : 'no grant applies to an admin'
+    return `${why}: ${consequence}`
+  }
+
+  /** The groups by which the user has permissions that are not its own. */
+  #originOf(permissions: readonly Permission[]): string {
+    const { users, groups } = this.sources.accounts
+    const { userId, membership } = this.principal
+    const bits = permissions.reduce((sum, permission) => sum | permissionBits[permission], 0)
+    const missing = bits & ~(users.get(userId)?.permission ?? 0)
+    const givers = membership.groups.filter((id) => ((groups.get(id)?.permission ?? 0) & missing) !== 0)
+    return givers.length === 0 ? '' : ` by ${givers.map((id) => this.#group(id)).join(', ')}`
+  }
+
+  #grantOf(grants: readonly Grant[]): string {
+    const [first] = grants
+    if (first === undefined) return 'a grant'
+    const subjects = grants.map((each) => this.#subjectOf(each))
+    return `the grant of ${subjects.slice(0, maxNotes).join(', ')} at ${first.path}`
+  }
+
+  #subjectOf({ userId, groupId }: Grant): string {
+    if (groupId !== undefined) return this.#group(groupId)
+    return userId === undefined ? 'nobody' : (this.sources.accounts.users.get(userId)?.username ?? `user ${userId}`)
+  }
+
+  #group(id: number): string {
+    return `the group ${this.sources.accounts.groups.get(id)?.name ?? id}`
+  }
+
+  notes(action: Right): readonly string[] {
+    const { principal, path } = this
+    const ofFolder = this.#ofFolder(action)
+    if (!this.access.asksGrants) return ofFolder
+    const own = [{ userId: principal.userId }, ...principal.membership.groups.map((groupId) => ({ groupId }))]
+    const grants = own.flatMap((subject) => this.sources.grants.of(subject))
+    return [
+      ...ofFolder,
+      ...this.#withoutEffect(grants),
+      ...this.#elsewhere(grants.filter((grant) => isWithin(grant.path, path) || isWithin(path, grant.path))),
+    ]
+  }
+
+  /** What is otherwise if there is a folder at the path, which no step knows. */
+  #ofFolder(action: Right): readonly string[] {
+    const { refusal, refusedBelow, isListed } = this.access
+    if (refusal === undefined) {
+      if (refusedBelow === undefined || !wholeFolders.has(action)) return []
+      return [`of a folder here ${action} is refused, because the grants at ${refusedBelow} do not allow it there`]
+    }
+    return action === 'see' && isListed ? ['a folder here is seen: the rule that refuses is about files'] : []
+  }
+
+  #withoutEffect(grants: readonly Grant[]): readonly string[] {
+    const { base } = this.principal
+    const outside = grants.filter((grant) => !isWithin(base, grant.path) && !isWithin(grant.path, base))
+    return outside
+      .slice(0, maxNotes)
+      .map((grant) => `${this.#grantOf([grant])} has no effect: it is outside the base folder ${base}`)
+  }
+
+  #elsewhere(denials: readonly Grant[]): readonly string[] {
+    const { grants, storages, driverTypes } = this.sources
+    const { base } = this.principal
+    const notes: string[] = []
+    for (const { grant, path, driver, mountPoint } of shownElsewhere(denials, grants, storages, driverTypes)) {
+      if (!isWithin(base, path) && !isWithin(path, base)) continue
+      const denied = grant.deny.join(', ')
+      notes.push(
+        `${this.#grantOf([grant])} denies ${denied}, and the storage ${mountPoint} (${driver}) shows what is there at ${path} too`,
+      )
+      if (notes.length === maxNotes) break
+    }
+    return notes
+  }
+}
