@@ -213,11 +213,14 @@ export class Access implements Authority {
   factsOfMembers(folder: Path, entries: readonly Entry[]): readonly SeenEntry[] {
     const granted = this.#granted(folder)
     if (granted === undefined) return entries
-    return entries.map((entry) => {
+    const facts = entries.map((entry): SeenEntry => {
       const member = granted.child(entry.name)
-      const facts = names.tellsContent(member, entry) ? entry : withoutContent(entry)
-      return onePath.contentRefusal(member) ? { ...facts, unreadable: true } : facts
+      if (names.tellsContent(member, entry)) return entry
+      const told = withoutContent(entry)
+      return onePath.contentRefusal(member) ? { ...told, unreadable: true } : told
     })
+    // The same list is not serialized again.
+    return facts.some((each, index) => each !== entries[index]) ? facts : entries
   }
 
   /** The same for the entry at `at`. */

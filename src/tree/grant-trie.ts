@@ -130,7 +130,7 @@ export class GrantedPath {
 
   /** The member of this name. */
   child(name: string): GrantedPath {
-    if (this.nodes.length === 0) return this.rest
+    if (!this.hasBelow) return this.rest
     const nodes = this.#childNodes(name)
     return nodes.length === 0 ? this.rest : this.#below(nodes, childOf(this.path, name))
   }
@@ -146,11 +146,12 @@ export class GrantedPath {
   }
 
   #childNodes(name: string): readonly Node[] {
+    const folded = foldCase(name)
+    // Most members of a large folder have no grants in any spelling.
+    if (!this.nodes.some(({ byFoldedName }) => byFoldedName.has(folded))) return []
     const exact = this.nodes.flatMap(({ children }) => children.get(name) ?? [])
-    if (!this.hasBelow) return exact
     const key = this.foldedPath(childOf(this.path, name))
     if (key === undefined) return exact
-    const folded = foldCase(name)
     const others = this.nodes.flatMap(({ byFoldedName }) => byFoldedName.get(folded) ?? [])
     return others.filter((node) => exact.includes(node) || this.foldedPath(node.path) === key)
   }

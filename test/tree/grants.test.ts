@@ -241,6 +241,23 @@ async function* mapped<T>(pages: AsyncIterable<T>, map: (page: T) => T): AsyncGe
   for await (const page of pages) yield map(page)
 }
 
+void t.test('a listing that grants leave as it is shares its cached text with those of other users', async (t) => {
+  const { as, grant } = await granting(t, { '/': { over: { revision: undefined }, cacheExpiration: 30 } })
+  await fill(as(admin), { '/plain/x': 'x', '/plain/sub/y': 'y', '/open/x': 'x', '/open/sub/y': 'y', '/dark/x': 'x' })
+  await grant('/plain/sub', { allow: ['write'] })
+  await grant('/open/sub', { deny: ['see'] })
+  await grant('/dark', { deny: ['read'] })
+  const isShared = async (who: ReturnType<typeof as>, path: string) => {
+    await who.list(p(path))
+    return (await who.list(p(path))).serialized !== undefined
+  }
+  t.equal(await isShared(as(admin), '/open'), true)
+  t.equal(await isShared(as(admin), '/dark'), true)
+  t.equal(await isShared(as(), '/plain'), true, 'a member has a grant, and is told as it is')
+  t.equal(await isShared(as(), '/open'), false, 'what is not seen is left out')
+  t.equal(await isShared(as(), '/dark'), false, 'what is not readable has no hashes')
+})
+
 void t.test('URLs at and below a denial need a signature', async (t) => {
   const { as, grant, dependencies } = await granting(t)
   await fill(as(admin), { '/a/x': 'x', '/b/x': 'x' })
