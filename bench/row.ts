@@ -2,7 +2,8 @@
 import type { Ground, Peer, PeerName } from './peers/peer.js'
 import type { Sample } from './samples.js'
 
-export type Unit = 's' | 'ms' | '/s' | 'MiB' | 'bytes' | 'hits'
+/** `times`: how many times as long something takes as something else. */
+export type Unit = 's' | 'ms' | '/s' | 'MiB' | 'bytes' | 'hits' | 'times'
 
 /**
  * At least `factor` times the speed of the fastest of `peers`, or an absolute limit. SFTPGo and OpenList are in no

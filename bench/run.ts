@@ -25,6 +25,7 @@ import { dataFolder, ownMain, startTidegate, tidegate } from './peers/tidegate.j
 import { run } from './programs.js'
 import { ratio, type Bench, type Row } from './row.js'
 import { ceilingOf, median, processorTimes } from './samples.js'
+import { rightsRows } from './rights.js'
 import { searchRows } from './search.js'
 import { sftpRows } from './sftp.js'
 import { smallRequestRows } from './small-requests.js'
@@ -48,6 +49,7 @@ const allRows: readonly Row[] = [
   ...smallRequestRows,
   ...listingRows,
   ...searchRows,
+  ...rightsRows,
   ...sftpRows,
   ...memoryRows,
   ...backendRows,

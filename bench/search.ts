@@ -8,8 +8,8 @@ import { counted, scaled, type Bench, type Row } from './row.js'
 import { median } from './samples.js'
 
 /** Files in the index. */
-const nameCount = 1_000_000
-const namesInFolder = 100
+export const nameCount = 1_000_000
+export const namesInFolder = 100
 const searchCount = 200
 const signInsAtOnce = 2
 
@@ -29,7 +29,8 @@ function word(number: number): string {
 
 export const wordAt = (at: number): string => word((at * 7919) % vocabulary)
 
-async function makeTree(bench: Bench): Promise<void> {
+/** Makes the files whose names are in the index. */
+export async function makeTree(bench: Bench): Promise<void> {
   const names = scaled(bench, nameCount)
   const top = join(bench.files, 'search')
   if ((await mkdir(top, { recursive: true })) === undefined) return
@@ -44,7 +45,7 @@ async function makeTree(bench: Bench): Promise<void> {
 }
 
 /** Search terms of at least three letters: words, parts of words, pairs of words, numbers. */
-function keywords(round: number): string {
+export function keywords(round: number): string {
   const first = wordAt(round * 101)
   const kinds = [
     first,
@@ -127,6 +128,13 @@ async function measureSearches(
 
 const built = new WeakMap<Tidegate, number>()
 
+/** Builds the index of a peer once. Resolves to the duration in seconds. */
+export async function indexed(peer: Tidegate): Promise<number> {
+  const seconds = built.get(peer) ?? (await build(peer))
+  built.set(peer, seconds)
+  return seconds
+}
+
 export const searchRows: readonly Row[] = [
   {
     name: 'search',
@@ -144,8 +152,7 @@ export const searchRows: readonly Row[] = [
     prepare: makeTree,
     async measure(peer, bench) {
       if (!isTidegate(peer)) return undefined
-      const seconds = built.get(peer) ?? (await build(peer))
-      built.set(peer, seconds)
+      const seconds = await indexed(peer)
       const { taken, hits, signIns, updates } = await measureSearches(peer, scaled(bench, searchCount))
       if (updates === 0) throw new Error('no update ran meanwhile')
       const slowest = [...taken].sort((one, other) => one - other)[Math.floor(taken.length * 0.95)] ?? NaN

@@ -24,7 +24,7 @@ export interface ResultObject {
   readonly aims: readonly Verdict[]
 }
 
-const decimals: Readonly<Record<Unit, number>> = { s: 2, ms: 1, '/s': 0, MiB: 0, bytes: 3, hits: 0 }
+const decimals: Readonly<Record<Unit, number>> = { s: 2, ms: 1, '/s': 0, MiB: 0, bytes: 3, hits: 0, times: 2 }
 
 export const shown = (unit: Unit, value: number): string =>
   value.toFixed(unit === 'ms' && value < 10 ? 3 : decimals[unit])

@@ -70,6 +70,7 @@ const rows = [
         'list',
         'wrk',
         'search',
+        'rights',
         'sftp',
         'start',
         'copy',

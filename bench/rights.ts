@@ -1,0 +1,297 @@
+/** What grants cost: the same requests by turns, of a user with two hundred grants and of one without any. */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { newName, smallContent } from './content.js'
+import { HttpClient, type Exchange } from './http-client.js'
+import { makeFolder } from './listings.js'
+import { password, isTidegate, type Tidegate } from './peers/tidegate.js'
+import { counted, scaled, type Bench, type Row } from './row.js'
+import { median, sampled } from './samples.js'
+import { indexed, keywords, makeTree, nameCount, namesInFolder } from './search.js'
+
+const grantCount = 200
+const allPermissions = 0xffff
+
+interface Grant {
+  readonly path: string
+  readonly allow: readonly string[]
+  readonly deny: readonly string[]
+}
+
+const everything = ['see', 'read', 'write', 'rename', 'move', 'copy', 'remove']
+const denial = (path: string): Grant => ({ path, allow: [], deny: ['see'] })
+
+/** Grants elsewhere in the tree, so that the user has `grantCount` with these. */
+function filledUp(grants: readonly Grant[]): readonly Grant[] {
+  const others = Array.from({ length: grantCount - grants.length }, (_, at) => denial(`/elsewhere/${at % 10}/${at}`))
+  return [...grants, ...others]
+}
+
+interface BenchUser {
+  readonly id: number
+  readonly token: string
+  /** The header `Authorization` for WebDAV. */
+  readonly basic: string
+}
+
+/** The API as an admin who has just signed in, which changes of users need. */
+async function freshAdmin(peer: Tidegate) {
+  const { token } = (await peer.call('/api/auth/login', { username: 'admin', password })) as { token: string }
+  return async (path: string, body?: unknown): Promise<unknown> => {
+    const headers = { 'Content-Type': 'application/json', Authorization: token }
+    const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+    const response = await fetch(peer.url + path, { ...init, headers })
+    const { code, message, data } = (await response.json()) as { code: number; message: string; data: unknown }
+    if (code !== 200) throw new Error(`${path}: ${code} ${message}`)
+    return data
+  }
+}
+
+/** A user with these grants, signed in. The user may exist. */
+async function userWith(peer: Tidegate, username: string, grants: readonly Grant[]): Promise<BenchUser> {
+  const admin = await freshAdmin(peer)
+  const find = async () => {
+    const { content } = (await admin('/api/admin/user/list')) as {
+      content: readonly { id: number; username: string }[]
+    }
+    return content.find((each) => each.username === username)?.id
+  }
+  const fields = { username, password, base_path: '/', permission: allPermissions, grants }
+  const known = await find()
+  await (known === undefined
+    ? admin('/api/admin/user/create', fields)
+    : admin('/api/admin/user/update', { id: known, ...fields }))
+  const { token } = (await peer.call('/api/auth/login', { username, password })) as { token: string }
+  const basic = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+  return { id: known ?? (await find()) ?? 0, token, basic }
+}
+
+/** Makes what a row needs of each peer once. */
+function once<T>(make: (peer: Tidegate, bench: Bench) => Promise<T>): (peer: Tidegate, bench: Bench) => Promise<T> {
+  const made = new WeakMap<Tidegate, Promise<T>>()
+  return (peer, bench) => {
+    const all = made.get(peer) ?? make(peer, bench)
+    made.set(peer, all)
+    return all
+  }
+}
+
+type Request = (client: HttpClient, round: number) => Promise<{ readonly total: number }>
+
+interface Taken {
+  /** Median of each request. */
+  readonly milliseconds: number
+  /** Seconds that the server used for all of them. */
+  readonly processor: number
+}
+
+/** What the requests take, by turns: so many rounds, in which each is sent so many times. */
+async function byTurns(
+  peer: Tidegate,
+  { rounds, times }: { readonly rounds: number; readonly times: number },
+  requests: readonly Request[],
+): Promise<readonly Taken[]> {
+  const client = new HttpClient(1)
+  const milliseconds = requests.map(() => [] as number[])
+  const processor = requests.map(() => 0)
+  try {
+    for (const request of requests) await request(client, 0)
+    for (let round = 0; round < rounds; round++) {
+      for (let turn = 0; turn < requests.length; turn++) {
+        // Another one is first in each round.
+        const at = (round + turn) % requests.length
+        const sample = await sampled(peer, async () => {
+          for (let time = 0; time < times; time++) {
+            const sent = await requests[at]?.(client, round * times + time)
+            milliseconds[at]?.push(sent?.total ?? NaN)
+          }
+          return 0
+        })
+        processor[at] = (processor[at] ?? 0) + (sample.processor ?? 0)
+      }
+    }
+    return requests.map((_, at) => ({ milliseconds: median(milliseconds[at] ?? []), processor: processor[at] ?? NaN }))
+  } finally {
+    client.close()
+  }
+}
+
+/** Seconds of processor time from which it is compared: it has a resolution of 10 ms. */
+const enough = 0.2
+
+/** How many times as long the other requests take as the first, by processor time if there is enough of it. */
+function against([first, ...others]: readonly Taken[]): readonly number[] {
+  if (first === undefined) return []
+  const isEnough = [first, ...others].every(({ processor }) => processor >= enough)
+  return others.map((each) => (isEnough ? each.processor / first.processor : each.milliseconds / first.milliseconds))
+}
+
+function apiCall(peer: Tidegate, { token }: BenchUser, path: string, fields: object) {
+  const { headers, ...exchange } = peer.exchange(path, fields)
+  const own: Exchange = { ...exchange, headers: { ...headers, Authorization: token } }
+  return (client: HttpClient) => client.send(own)
+}
+
+// Listings
+
+const listed = 10_000
+/** Of the entries of that folder that have grants of their own. */
+const membersWithGrants = 100
+
+const usersOfListing = once(async (peer, bench) => {
+  const folder = `/${scaled(bench, listed)}`
+  const members = Array.from({ length: Math.min(membersWithGrants, scaled(bench, listed)) }, (_, at) =>
+    denial(`${folder}/a file ${at}.txt`),
+  )
+  return Promise.all([
+    userWith(peer, 'lists without grants', []),
+    userWith(peer, 'lists with grants', filledUp([{ path: folder, allow: everything, deny: [] }])),
+    userWith(peer, 'lists a part', filledUp(members)),
+  ])
+})
+
+const listing: Row = {
+  name: 'rights-list',
+  figures: (bench) => {
+    const title = `fs/list of ${counted(scaled(bench, listed))}`
+    return [
+      { title: `${title}, by a user without grants`, unit: 'ms', aims: [] },
+      { title: `${title}, with ${grantCount} grants, against that`, unit: 'times', aims: [{ atMost: 1.2 }] },
+      {
+        title: `a page of 100, with ${grantCount} grants, against one without`,
+        unit: 'times',
+        aims: [{ atMost: 1.2 }],
+      },
+      { title: `${title}, ${membersWithGrants} of the grants in it, against that without`, unit: 'times', aims: [] },
+      { title: 'a page of 100 of these, against one without', unit: 'times', aims: [] },
+    ]
+  },
+  prepare: (bench) => makeFolder(bench, scaled(bench, listed)),
+  async measure(peer, bench) {
+    if (!isTidegate(peer)) return undefined
+    const users = await usersOfListing(peer, bench)
+    const path = `/${scaled(bench, listed)}`
+    const ask = (fields: object) =>
+      users.map((user) => apiCall(peer, user, '/api/fs/list', { path, page: 1, ...fields }))
+    const rounds = scaled(bench, 15)
+    const whole = await byTurns(peer, { rounds, times: 2 }, ask({ per_page: 0 }))
+    const page = await byTurns(peer, { rounds, times: 20 }, ask({ per_page: 100 }))
+    const [granted = NaN, inside = NaN] = against(whole)
+    const [grantedPage = NaN, insidePage = NaN] = against(page)
+    return [whole[0]?.milliseconds ?? NaN, granted, grantedPage, inside, insidePage]
+  },
+}
+
+// Searches
+
+const usersOfSearch = once(async (peer, bench) => {
+  const boxes = Math.ceil(scaled(bench, nameCount) / namesInFolder)
+  const grants = new Map<string, Grant>()
+  for (let at = 0; at < grantCount; at++) {
+    const box = Math.floor((at * boxes) / grantCount)
+    const path = `/search/shelf ${Math.floor(box / 100)}/box ${box}`
+    grants.set(path, denial(path))
+  }
+  const some = { path: '/search', allow: ['see', 'read'], deny: [] }
+  return Promise.all([
+    userWith(peer, 'searches without grants', []),
+    userWith(peer, 'searches with grants', [...grants.values()]),
+    userWith(peer, 'searches a part', [denial('/'), ...[...grants.keys()].map((path) => ({ ...some, path }))]),
+  ])
+})
+
+const search: Row = {
+  name: 'rights-search',
+  figures: (bench) => {
+    const title = `search over ${counted(scaled(bench, nameCount))} names`
+    return [
+      { title: `${title}, by a user without grants, median`, unit: 'ms', aims: [] },
+      { title: `the same with ${grantCount} folders denied, against that`, unit: 'times', aims: [{ atMost: 1.5 }] },
+      {
+        title: `the same with ${grantCount} folders allowed only, against that`,
+        unit: 'times',
+        aims: [{ atMost: 1.5 }],
+      },
+      { title: 'search for a word in every name, by a user without grants', unit: 'ms', aims: [] },
+      { title: `the same with ${grantCount} folders denied, against that`, unit: 'times', aims: [] },
+      { title: `the same with ${grantCount} folders allowed only, against that`, unit: 'times', aims: [] },
+    ]
+  },
+  prepare: makeTree,
+  async measure(peer, bench) {
+    if (!isTidegate(peer)) return undefined
+    await indexed(peer)
+    const users = await usersOfSearch(peer, bench)
+    const ask = (words: (round: number) => string) =>
+      users.map((user) => (client: HttpClient, round: number) => {
+        const fields = { parent: '/', keywords: words(round), scope: 0, page: 1, per_page: 100, password: '' }
+        return apiCall(peer, user, '/api/fs/search', fields)(client)
+      })
+    const rounds = scaled(bench, 15)
+    const some = await byTurns(peer, { rounds, times: 10 }, ask(keywords))
+    const all = await byTurns(
+      peer,
+      { rounds, times: 1 },
+      ask(() => '.txt'),
+    )
+    return [some, all].flatMap((taken) => [taken[0]?.milliseconds ?? NaN, ...against(taken)])
+  },
+}
+
+// Small files
+
+/** The folders of the two users. */
+const ruled = '/rights/ruled'
+const granted = '/rights/granted'
+
+const usersOfFiles = once(async (peer) => {
+  const users = await Promise.all([
+    userWith(peer, 'has a rule', []),
+    userWith(peer, 'has grants', filledUp([{ path: granted, allow: everything, deny: [] }])),
+  ])
+  const admin = await freshAdmin(peer)
+  const rule = { path: ruled, write: true, w_sub: true, read_users: [users[0].id], read_users_sub: true }
+  await admin('/api/admin/meta/create', rule)
+  return users
+})
+
+const smallFiles: Row = {
+  name: 'rights-small',
+  figures: () => [
+    { title: 'GET of 1 KiB over WebDAV, below a folder rule, one connection', unit: 'ms', aims: [] },
+    { title: `the same by a user with ${grantCount} grants, against that`, unit: 'times', aims: [{ atMost: 1.1 }] },
+    { title: 'PUT of 1 KiB over WebDAV, below a folder rule, one connection', unit: 'ms', aims: [] },
+    { title: `the same by a user with ${grantCount} grants, against that`, unit: 'times', aims: [{ atMost: 1.1 }] },
+  ],
+  async prepare({ files }) {
+    for (const folder of [ruled, granted]) {
+      await mkdir(join(files, folder, 'deep/er'), { recursive: true })
+      await writeFile(join(files, folder, 'deep/er/small'), smallContent)
+    }
+  },
+  async measure(peer, bench) {
+    if (!isTidegate(peer) || peer.dav === undefined) return undefined
+    const { url } = peer.dav
+    const users = await usersOfFiles(peer, bench)
+    const folders = [ruled, granted].map((folder) => `${url.slice(0, -1)}${folder}/deep/er/`)
+    const ask = (exchangeIn: (folder: string) => Exchange) =>
+      folders.map(
+        (folder, at) => (client: HttpClient) =>
+          client.send({ ...exchangeIn(folder), headers: { Authorization: users[at]?.basic ?? '' } }),
+      )
+    const rounds = scaled(bench, 20)
+    const gets = await byTurns(
+      peer,
+      { rounds, times: 100 },
+      ask((folder) => ({ method: 'GET', url: `${folder}small` })),
+    )
+    const puts = await byTurns(
+      peer,
+      { rounds, times: 50 },
+      ask((folder) => ({ method: 'PUT', url: folder + newName(), body: smallContent })),
+    )
+    return [gets, puts].flatMap((taken) => [taken[0]?.milliseconds ?? NaN, ...against(taken)])
+  },
+}
+
+export const rightsRows: readonly Row[] = [listing, search, smallFiles]
