@@ -256,6 +256,7 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
   t.same(filesWith(/\brole [=!]==? /), [
     'protocols/http/api/register.ts',
     'src/accounts/accounts.ts',
+    'src/accounts/admission.ts',
     'src/accounts/bootstrap.ts',
     'src/accounts/groups.ts',
     'src/accounts/principal.ts',

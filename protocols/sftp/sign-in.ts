@@ -36,7 +36,7 @@ export async function signIn(
   assertDecoded(context.username)
   switch (context.method) {
     case 'publickey':
-      return byKey(dependencies, context)
+      return byKey(dependencies, context, client)
     case 'password': {
       const { username, password } = context
       // ssh2 passes a request to change the password as an object (ssh2: lib/protocol/handlers.misc.js).
@@ -60,13 +60,17 @@ export async function signIn(
 }
 
 /** Looks the key up for a query, and signs in only with a valid signature. */
-async function byKey({ accounts }: SignInDependencies, context: PublicKeyAuthContext): Promise<SignInResult> {
+async function byKey(
+  { accounts }: SignInDependencies,
+  context: PublicKeyAuthContext,
+  { address }: SignInClient,
+): Promise<SignInResult> {
   if (algorithmOf(context) === undefined) throw refused()
-  const key = accounts.findKey(context.username, context.key.data)
+  const key = accounts.findKey(context.username, context.key.data, address)
   if (key?.type !== context.key.algo) throw refused()
   if (!context.signature) return 'offered'
   if (!hasValidSignature(context)) throw refused()
-  return authorize(await accounts.byKey(key, sftp))
+  return authorize(await accounts.byKey(key, sftp, address))
 }
 
 /**

@@ -102,7 +102,9 @@ export async function authenticate(
   }
   if (header === undefined) return callerOf(accounts.guest(webdav, client.address), true)
   const authorization = parseAuthorization(header)
-  if (authorization.scheme === 'bearer') return callerOf(await accounts.byToken(authorization.token, webdav), false)
+  if (authorization.scheme === 'bearer') {
+    return callerOf(await accounts.byToken(authorization.token, webdav, { address: client.address }), false)
+  }
   const { username, password } = authorization
   // Requests without credentials are the guest's too. Its password protects nothing and is used for folder passwords.
   if (accounts.isGuestName(username)) return callerOf(accounts.guest(webdav, client.address), true, password)

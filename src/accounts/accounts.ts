@@ -2,12 +2,20 @@
 import PQueue from 'p-queue'
 import { GatewayError, hasDetail, isGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
+import { root, under } from '../base/path.js'
 import type { Settings } from '../settings/settings.js'
 import type { AppPasswordRow, ConsoleSessionRow, KeyRow, UserRow } from '../database/rows.js'
 import type { OfOthers, Store } from '../database/tables.js'
 import { AppPasswords } from './app-passwords.js'
 import { ConsoleSessions, type Browser } from './console-sessions.js'
-import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
+import {
+  admissionRefusal,
+  checkNetworks,
+  lacksTwoStep,
+  type AdmissionRefusal,
+  type AdmissionRequest,
+} from './admission.js'
+import { codeRequired, notAdmitted, sessionRevoked } from './errors.js'
 import { FairQueue } from './fair-queue.js'
 import { Groups } from './groups.js'
 import { networkOf } from '../net/addresses.js'
@@ -17,11 +25,11 @@ import { SshKeys } from './ssh-keys.js'
 import { PasswordCheck, type NewSecret } from './password-check.js'
 import { Principal, type PrincipalFacts, type ProtocolFacts } from './principal.js'
 import { RecoveryCodes } from './recovery-codes.js'
-import { Sessions, type Credential } from './sessions.js'
+import { Sessions, type Credential, type Lifetime } from './sessions.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
 import { TokenCache } from './token-cache.js'
 import { SessionTokens, type Claims } from './tokens.js'
-import { Users } from './users.js'
+import { Users, type UserChanges } from './users.js'
 
 export interface Credentials {
   readonly username: string
@@ -33,6 +41,14 @@ export interface Credentials {
   readonly address: string
   /** Aborts when the client has gone: what still waits for its turn then is not compared. */
   readonly signal?: AbortSignal | undefined
+}
+
+/** The request that has a credential. */
+export interface Visit {
+  /** The client's address without port. Undefined: unknown, so that an account with allowed networks is refused. */
+  readonly address?: string | undefined
+  /** The request is one that a user needs to set up two-step verification. */
+  readonly setsUpTwoStep?: boolean | undefined
 }
 
 interface AccountsCluster {
@@ -62,8 +78,25 @@ const clockSkew = 60
 /** Milliseconds after a sign-in within which it allows changes of credentials (docs/decisions/0042). */
 const recentTime = 10 * 60_000
 
+function requestOf({ address, setsUpTwoStep = false }: Visit): Omit<AdmissionRequest, 'now'> {
+  return { address, purpose: setsUpTwoStep ? 'set-up' : 'use' }
+}
+
+/** Clients drop a session on `unauthenticated`: one whose user can set up two-step verification is needed for that. */
+function refusedSession(detail: AdmissionRefusal): GatewayError {
+  return detail === 'two_step_set_up_required' ? notAdmitted(detail) : sessionRevoked({ detail })
+}
+
+function earlierOf(one: Date | undefined, other: Date | undefined): Date | undefined {
+  return one === undefined || (other !== undefined && other < one) ? other : one
+}
+
 const keyDeleted = { reason: 'the key has been deleted' }
 const appPasswordDeleted = { reason: 'the app password has been deleted' }
+
+/** What a principal has by its credential. `signal`: in place of that of its account's sessions. */
+type CredentialFacts = Pick<PrincipalFacts, 'protocol' | 'folder' | 'readOnly' | 'holder' | 'signedIn'> &
+  Partial<Pick<PrincipalFacts, 'signal'>>
 
 export class Accounts {
   readonly users: Users
@@ -79,7 +112,7 @@ export class Accounts {
   readonly #now: () => number
   readonly #log: AccountsOptions['log']
   readonly #cluster: AccountsCluster
-  readonly #sessions = new Sessions()
+  readonly #sessions: Sessions
   readonly #passwords: PasswordCheck
   /** When a throttled sign-in of a network was logged last, and the number of those since. */
   readonly #throttled = new Map<string, { readonly at: number; suppressed: number }>()
@@ -96,6 +129,7 @@ export class Accounts {
     this.#settings = settings
     this.#tokens = tokens
     this.#tokenCache = new TokenCache(now)
+    this.#sessions = new Sessions(now)
     this.#now = now
     this.#log = log
     this.#cluster = options.cluster ?? {
@@ -112,7 +146,12 @@ export class Accounts {
       onChanged: (before, after) => this.#userChanged(before, after),
       now,
     })
-    this.groups = new Groups({ store, queue: this.#queue, user: (id) => this.users.get(id) })
+    this.groups = new Groups({
+      store,
+      queue: this.#queue,
+      user: (id) => this.users.get(id),
+      onTwoStepRequired: (id) => this.#twoStepRequired(id),
+    })
     this.keys = new SshKeys(store, this.#queue, (key) => this.#keyRemoved(key), now)
     this.appPasswords = new AppPasswords(store, this.#queue, (row) => this.#appPasswordRemoved(row), now)
     this.consoleSessions = new ConsoleSessions({
@@ -153,13 +192,15 @@ export class Accounts {
   /** Stops following changes of other processes. Resolves when pending changes are stored. */
   async close(): Promise<void> {
     for (const dispose of this.#disposers.splice(0)) dispose()
+    this.#sessions.close()
     await this.#queue.onIdle()
   }
 
   /**
    * Resolves to a session token for the HTTP protocol. Rejects with the detail `wrong_credentials` (for an unknown name
    * and a wrong password alike, in the same time), `sign_in_throttled` (with `retryAfter`), `code_required` if the
-   * account has two-step verification and the code is missing or wrong, or `account_disabled`.
+   * account has two-step verification and the code is missing or wrong, or an `AdmissionRefusal`. One who must set up
+   * two-step verification first can sign in for that.
    */
   async signIn(credentials: Credentials): Promise<string> {
     return this.#logged(credentials, 'http', async () => this.#tokens.issue(await this.#signIn(credentials)))
@@ -182,44 +223,63 @@ export class Accounts {
   /** The account whose password, and code if it has two-step verification, are correct. */
   async #signIn(credentials: Credentials): Promise<UserRow> {
     const user = await this.#passwords.checkPassword(credentials, { remembered: false })
-    if (user.disabled) throw accountDisabled()
+    this.#assertMayEnter(user, { address: credentials.address, purpose: 'set-up' })
     if (user.otpSecret !== '') await this.#checkCode(user, credentials)
     this.#passwords.recordSuccess(credentials, user, { remember: false })
     return user
   }
 
+  /** Why the account cannot be used for this request now. */
+  #refusal(user: UserRow, request: Omit<AdmissionRequest, 'now'>): AdmissionRefusal | undefined {
+    return admissionRefusal(user, this.groups.of(user.id), { ...request, now: this.#now() })
+  }
+
+  /** Throws `denied` if the account, whose credential is correct, cannot be used. */
+  #assertMayEnter(user: UserRow, request: Omit<AdmissionRequest, 'now'>): void {
+    const refusal = this.#refusal(user, request)
+    if (refusal !== undefined) throw notAdmitted(refusal)
+  }
+
   /**
-   * The principal of a session token or of the permanent token. Rejects with `unauthenticated`.
+   * The principal of a session token or of the permanent token. Rejects with `unauthenticated`, or with `denied` and
+   * the detail `two_step_set_up_required`. The permanent token is one of the installation, and not of an account whose
+   * networks or two-step verification could be asked.
    */
-  async byToken(token: string, protocol: ProtocolFacts): Promise<Principal> {
+  async byToken(token: string, protocol: ProtocolFacts, visit: Visit = {}): Promise<Principal> {
     this.#cluster.assertCurrent()
     const cached = this.#tokenCache.get(token, protocol)
-    if (cached !== undefined) return cached
+    if (cached !== undefined) {
+      const user = this.users.get(cached.userId)
+      const refusal = user && this.#refusal(user, requestOf(visit))
+      if (refusal !== undefined && !this.isPermanentToken(token)) throw refusedSession(refusal)
+      return cached
+    }
     if (this.isPermanentToken(token)) {
       const admin = this.users.byUniqueRole('admin')
       if (admin === undefined) throw sessionRevoked({ detail: 'account_missing' })
-      const principal = this.#principal(admin, 'permanent', { protocol, signedIn: () => Infinity })
+      const principal = this.#principal(admin, 'permanent', { protocol, signedIn: () => Infinity }, {})
       this.#tokenCache.add(token, principal, Infinity)
       return principal
     }
-    const { user, jti, iat, exp } = this.#validate(this.#tokens.read(token))
-    const principal = this.#principal(user, `token:${jti}`, { protocol, signedIn: () => iat * 1000 }, exp * 1000)
+    const { user, jti, iat, exp } = this.#validate(this.#tokens.read(token), visit)
+    const by = { protocol, signedIn: () => iat * 1000 }
+    const principal = this.#principal(user, `token:${jti}`, by, { until: exp * 1000, end: user.expires })
     this.#tokenCache.add(token, principal, exp * 1000)
     return principal
   }
 
-  /** The principal of a console session. `secret`: the value of its cookie. Rejects with `unauthenticated`. */
-  async byConsoleSession(secret: string, protocol: ProtocolFacts): Promise<Principal> {
+  /** The principal of a console session. `secret`: the value of its cookie. Rejects as `byToken`. */
+  async byConsoleSession(secret: string, protocol: ProtocolFacts, visit: Visit = {}): Promise<Principal> {
     const row = this.consoleSessions.find(secret) ?? (await this.#newSession(secret))
     if (row === undefined) throw sessionRevoked({ detail: 'token_revoked' })
     const { id, userId, passwordTime } = row
     const expires = row.expires.getTime()
     if (expires <= this.#now()) throw sessionRevoked({ detail: 'token_expired' })
     await this.#recordUse(this.consoleSessions.touch(row))
-    const user = this.#activeUser(userId, passwordTime)
+    const user = this.#activeUser(visit, userId, passwordTime)
     if (this.consoleSessions.get(id) === undefined) throw sessionRevoked({ detail: 'token_revoked' })
     const signedIn = () => this.consoleSessions.signedIn(id)
-    return this.#principal(user, `console:${id}`, { protocol, signedIn }, expires)
+    return this.#principal(user, `console:${id}`, { protocol, signedIn }, { until: expires, end: user.expires })
   }
 
   /** The session if another node has opened it just now. */
@@ -268,23 +328,46 @@ export class Accounts {
     return isRecent()
   }
 
+  /**
+   * Throws `invalid` if a user who makes this change of its own account, from this address, could not undo it: it would
+   * lock itself out.
+   */
+  assertStaysIn(userId: number, changes: Pick<UserChanges, 'allowFrom' | 'expires'>, address: string): void {
+    const user = this.users.get(userId)
+    if (user === undefined) return
+    const allowFrom = checkNetworks(changes.allowFrom ?? user.allowFrom)
+    const expires = changes.expires === undefined ? user.expires : (changes.expires ?? undefined)
+    const refusal = this.#refusal({ ...user, allowFrom, expires }, { address, purpose: 'set-up' })
+    const why = {
+      network_refused: 'this would lock you out: the address of this request is not in these networks',
+      account_expired: 'this would lock you out: the end is in the past',
+    }
+    if (refusal === 'network_refused' || refusal === 'account_expired') {
+      throw new GatewayError('invalid', { reason: why[refusal] })
+    }
+  }
+
   isPermanentToken(token: string): boolean {
     return this.#permanentToken !== '' && timingSafeEqualText(token, this.#permanentToken)
   }
 
   /**
-   * The guest's principal. Throws `unauthenticated` if the guest is disabled. `address`: that of the client.
+   * The guest's principal. Throws `unauthenticated`, as for a disabled guest, if the account cannot be used. `address`:
+   * that of the client.
    */
   guest(protocol: ProtocolFacts, address: string): Principal {
     const guest = this.users.byUniqueRole('guest')
-    if (guest === undefined || guest.disabled) throw sessionRevoked({ detail: 'guest_disabled' })
+    if (guest === undefined || this.#refusal(guest, { address, purpose: 'use' }) !== undefined) {
+      throw sessionRevoked({ detail: 'guest_disabled' })
+    }
     return this.#principal(guest, 'guest', { protocol, holder: networkOf(address) })
   }
 
-  /** Whether this is the name of the guest, and the guest is enabled. */
+  /** Whether this is the name of the guest, which is enabled and has not expired. */
   isGuestName(username: string): boolean {
     const user = this.users.byName(username)
-    return user !== undefined && !user.disabled && user === this.users.byUniqueRole('guest')
+    if (user === undefined || user !== this.users.byUniqueRole('guest')) return false
+    return this.#refusal(user, { purpose: 'later' }) === undefined
   }
 
   /** Revokes a session token. Does nothing for the permanent token and for invalid or expired ones. */
@@ -342,7 +425,7 @@ export class Accounts {
     const appPassword = await this.#byAppPassword(credentials, protocol)
     if (appPassword !== undefined) return appPassword
     const user = await this.#passwords.checkPassword(credentials, { remembered: true })
-    if (user.disabled) throw accountDisabled()
+    this.#assertMayEnter(user, { address: credentials.address, purpose: 'use' })
     const remember = user.otpSecret === ''
     if (!remember) {
       if (credentials.code === undefined) throw codeRequired('denied')
@@ -357,7 +440,7 @@ export class Accounts {
    * the detail `code_required` for a wrong code, and with `throttled` after too many.
    */
   async enableTwoStep(userId: number, proof: NewSecret): Promise<void> {
-    const user = this.#enabled(userId)
+    const user = this.#lasting(userId)
     if (!(await this.#passwords.checkNewSecret(user, proof))) {
       throw new GatewayError('invalid', { detail: 'code_required' })
     }
@@ -367,7 +450,7 @@ export class Accounts {
 
   /** Turns off the two-step verification of a user, who has sent a code of it. Rejects as `enableTwoStep` does. */
   async disableTwoStep(userId: number, proof: Pick<Credentials, 'code' | 'address'>): Promise<void> {
-    const user = this.#enabled(userId)
+    const user = this.#lasting(userId)
     if (user.otpSecret === '') return
     await this.#checkCode(user, proof)
     await this.users.update(userId, { otpSecret: '' })
@@ -392,22 +475,26 @@ export class Accounts {
     })
   }
 
-  /** The key of this blob if `username` has it. Records nothing. Throws `denied` if the account is disabled. */
-  findKey(username: string, blob: Buffer): KeyRow | undefined {
+  /**
+   * The key of this blob if `username` has it. Records nothing. Throws `denied` if the account cannot be used from this
+   * address.
+   */
+  findKey(username: string, blob: Buffer, address?: string): KeyRow | undefined {
     const user = this.users.byName(username)
     const key = user && this.keys.find(user.id, blob)
-    if (key && user.disabled) throw accountDisabled()
+    if (key) this.#assertMayEnter(user, { address, purpose: 'use' })
     return key
   }
 
   /**
    * The principal for a key whose signature was verified. Sets the time of last use. Revoked when the key is deleted.
+   * Rejects as `findKey` throws.
    */
-  async byKey(key: KeyRow, protocol: ProtocolFacts): Promise<Principal> {
+  async byKey(key: KeyRow, protocol: ProtocolFacts, address?: string): Promise<Principal> {
     await this.#recordUse(this.keys.touch(key))
     const user = this.users.get(key.userId)
     if (user === undefined || this.keys.get(key.id) === undefined) throw sessionRevoked(keyDeleted)
-    if (user.disabled) throw accountDisabled()
+    this.#assertMayEnter(user, { address, purpose: 'use' })
     return this.#principal(user, `key:${key.id}`, { protocol })
   }
 
@@ -415,18 +502,24 @@ export class Accounts {
    * The principal for an app password; undefined if it is none, so that it is checked and counted like other passwords.
    * App passwords have too much entropy to guess, so the sign-in limiter does not apply.
    */
-  async #byAppPassword({ username, password }: Credentials, protocol: ProtocolFacts): Promise<Principal | undefined> {
+  async #byAppPassword(credentials: Credentials, protocol: ProtocolFacts): Promise<Principal | undefined> {
+    const { username, password, address } = credentials
     const row = 'plain' in password ? this.appPasswords.find(password.plain) : undefined
     const user = row && this.users.get(row.userId)
     if (row === undefined || user?.username !== username) return undefined
-    if (user.disabled) throw accountDisabled()
+    this.#assertMayEnter(user, { address, purpose: 'use' })
+    if (row.expires !== undefined && row.expires.getTime() <= this.#now()) {
+      throw new GatewayError('denied', { op: 'sign in', reason: 'this app password has expired' })
+    }
     if (!protocol.appPasswords || !row.protocols.includes(protocol.name)) {
       throw new GatewayError('denied', { op: 'sign in', reason: 'this app password is for another protocol' })
     }
     await this.#recordUse(this.appPasswords.touch(row))
     this.#assertUnchanged(user)
     if (this.appPasswords.get(row.id) === undefined) throw sessionRevoked(appPasswordDeleted)
-    return this.#principal(user, `app:${row.id}`, { protocol, readOnly: row.readOnly })
+    const { folder, readOnly } = row
+    const end = earlierOf(user.expires, row.expires)
+    return this.#principal(user, `app:${row.id}`, { protocol, folder, readOnly }, { end })
   }
 
   async #checkCode(user: UserRow, proof: Pick<Credentials, 'code' | 'address'>): Promise<void> {
@@ -449,10 +542,11 @@ export class Accounts {
 
   /**
    * The principal for a task, which may outlive the credential that started it: the account with its current
-   * permissions. Throws `unauthenticated` if the account is deleted or disabled.
+   * permissions. Throws `unauthenticated` if the account is deleted or disabled, or has expired. Networks and two-step
+   * verification were asked at the request that started the task.
    */
   forTask(userId: number): Principal {
-    return this.#principal(this.#enabled(userId), 'task', { protocol: { name: 'task', appPasswords: false } })
+    return this.#principal(this.#lasting(userId), 'task', { protocol: { name: 'task', appPasswords: false } })
   }
 
   /**
@@ -460,54 +554,64 @@ export class Accounts {
    * Throws as `forTask`. `address`: that of the client.
    */
   forSignature(userId: number, protocol: ProtocolFacts, address: string): Principal {
-    return this.#principal(this.#enabled(userId), 'task', { protocol, readOnly: true, holder: networkOf(address) })
+    return this.#principal(this.#lasting(userId), 'task', { protocol, readOnly: true, holder: networkOf(address) })
   }
 
   /**
    * The principal of a user whose credential is right, to explain decisions: nothing is done by it. It is revoked, with
    * the reason, where the account would be refused. `address`: that of a client; undefined for any. Throws `not_found`.
    */
-  forExplanation(username: string, protocol: ProtocolFacts, _address?: string): Principal {
+  forExplanation(username: string, protocol: ProtocolFacts, address?: string): Principal {
     const user = this.users.byName(username)
     if (user === undefined) throw new GatewayError('not_found', { detail: 'account_missing' })
-    const refusal = user.disabled ? sessionRevoked({ detail: 'account_disabled' }) : undefined
-    return this.#principal(user, 'task', { protocol, ...(refusal && { signal: AbortSignal.abort(refusal) }) })
+    const account = address === undefined ? { ...user, allowFrom: [] } : user
+    const refusal = this.#refusal(account, { address, purpose: 'use' })
+    return this.#principal(user, 'task', {
+      protocol,
+      ...(refusal && { signal: AbortSignal.abort(refusedSession(refusal)) }),
+    })
   }
 
-  #enabled(userId: number): UserRow {
+  #lasting(userId: number): UserRow {
     const user = this.users.get(userId)
     if (user === undefined) throw sessionRevoked({ detail: 'account_missing' })
-    if (user.disabled) throw sessionRevoked({ detail: 'account_disabled' })
+    const refusal = this.#refusal(user, { purpose: 'later' })
+    if (refusal !== undefined) throw refusedSession(refusal)
     return user
   }
 
-  /** Checks the claims against the account and the revoked tokens. Throws `unauthenticated`. */
-  #validate(claims: Claims | undefined): Claims & { readonly user: UserRow } {
+  /** Checks the claims against the account and the revoked tokens. Throws as `byToken` rejects. */
+  #validate(claims: Claims | undefined, visit: Visit): Claims & { readonly user: UserRow } {
     if (claims === undefined || this.#revoked.has(claims.jti)) throw sessionRevoked({ detail: 'token_revoked' })
     const seconds = this.#now() / 1000
     if (claims.exp <= seconds) throw sessionRevoked({ detail: 'token_expired' })
     if (claims.nbf > seconds + clockSkew) throw sessionRevoked({ detail: 'token_not_active' })
-    return { ...claims, user: this.#activeUser(Number(claims.sub), claims.pwd_ts, claims.username) }
+    return { ...claims, user: this.#activeUser(visit, Number(claims.sub), claims.pwd_ts, claims.username) }
   }
 
   /**
-   * The account of a sign-in at which it had this `passwordTime`, and name. Throws `unauthenticated` if it has changed.
+   * The account of a sign-in at which it had this `passwordTime`, and name. Throws as `byToken` rejects, if it has
+   * changed or cannot be used for this request.
    */
-  #activeUser(id: number, passwordTime: number, username?: string): UserRow {
+  #activeUser(visit: Visit, id: number, passwordTime: number, username?: string): UserRow {
     const user = this.users.get(id)
     if (user === undefined || (username !== undefined && user.username !== username)) {
       throw sessionRevoked({ detail: 'account_missing' })
     }
-    if (user.disabled) throw sessionRevoked({ detail: 'account_disabled' })
-    if (user.passwordTime !== passwordTime) throw sessionRevoked({ detail: 'password_changed' })
+    const refusal = this.#refusal(user, requestOf(visit))
+    // Disabling an account changes the time too.
+    if (refusal !== 'account_disabled' && user.passwordTime !== passwordTime) {
+      throw sessionRevoked({ detail: 'password_changed' })
+    }
+    if (refusal !== undefined) throw refusedSession(refusal)
     return user
   }
 
   #principal(
     user: UserRow,
     credential: Credential,
-    by: Pick<PrincipalFacts, 'protocol' | 'readOnly' | 'holder' | 'signedIn'> & Partial<Pick<PrincipalFacts, 'signal'>>,
-    until?: number,
+    { folder = root, ...by }: CredentialFacts,
+    lifetime: Lifetime = { end: user.expires },
   ): Principal {
     this.#cluster.assertCurrent()
     return new Principal({
@@ -517,8 +621,9 @@ export class Accounts {
       permissions: user.permission,
       groups: this.groups,
       grantedOnly: user.grantedOnly,
-      base: user.basePath,
-      signal: this.#sessions.signal(user.id, credential, until),
+      base: under(user.basePath, folder),
+      folder,
+      signal: this.#sessions.signal(user.id, credential, lifetime),
       ...by,
     })
   }
@@ -557,9 +662,13 @@ export class Accounts {
       after.permission !== before.permission ||
       after.basePath !== before.basePath ||
       after.role !== before.role ||
-      after.grantedOnly !== before.grantedOnly
+      after.grantedOnly !== before.grantedOnly ||
+      after.expires?.getTime() !== before.expires?.getTime() ||
+      after.allowFrom.join() !== before.allowFrom.join()
     ) {
       this.#sessions.end(id, { reason: 'the rights of this account have changed' })
+    } else if (after.otpSecret !== before.otpSecret && lacksTwoStep(after, this.groups.of(id))) {
+      this.#twoStepRequired(id)
     } else if (after.passwordTime !== before.passwordTime || after.passwordHash !== before.passwordHash) {
       const hasNewPassword = after.passwordHash !== before.passwordHash
       const why = { detail: hasNewPassword ? 'password_changed' : 'token_revoked' } as const
@@ -569,6 +678,13 @@ export class Accounts {
       this.#sessions.end(id, why, (credential) => credential === 'password')
     }
     if (after?.passwordTime !== before.passwordTime) this.consoleSessions.evictUser(id)
+  }
+
+  /** Ends what a user who has no two-step verification does, because a group requires it now. */
+  #twoStepRequired(userId: number): void {
+    const user = this.users.get(userId)
+    if (user === undefined || !lacksTwoStep(user, this.groups.of(userId))) return
+    this.#sessions.end(userId, { detail: 'two_step_set_up_required' })
   }
 
   #keyRemoved(key: KeyRow): void {

@@ -4,6 +4,7 @@
  */
 import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError } from '../base/errors.js'
+import { cleanPath, root } from '../base/path.js'
 import type { AppPasswordRow } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
 import { RandomSecrets } from './random-secrets.js'
@@ -15,6 +16,10 @@ export interface NewAppPassword {
   /** Names of the protocols that accept it. */
   readonly protocols: readonly string[]
   readonly readOnly: boolean
+  /** What it opens: a folder of the user, which need not exist. Default: all that the user sees. */
+  readonly folder?: string | undefined
+  /** When it ends. Default: never. */
+  readonly expires?: Date | undefined
 }
 
 const maxNameLength = 255
@@ -65,6 +70,11 @@ export class AppPasswords {
     }
     if (appPassword.protocols.length === 0)
       throw new GatewayError('invalid', { reason: 'an app password needs at least one protocol' })
+    const folder = cleanPath(appPassword.folder ?? root)
+    const { expires } = appPassword
+    if (expires !== undefined && expires.getTime() <= this.now()) {
+      throw new GatewayError('invalid', { reason: 'the end of an app password must be in the future' })
+    }
     return this.queue.add(async () => {
       const { secret: password, ...stored } = secrets.create((prefix) => this.#byPrefix.has(prefix))
       const row = await this.#insert({
@@ -73,6 +83,8 @@ export class AppPasswords {
         name,
         protocols: appPassword.protocols,
         readOnly,
+        folder,
+        expires,
         added: new Date(this.now()),
         lastUsed: undefined,
       })

@@ -23,7 +23,8 @@ export interface FirstAdmin {
  */
 export async function bootstrapAccounts(store: Store, admin: FirstAdmin): Promise<void> {
   const present = await store.users.all()
-  const common = { passwordTime: 0, basePath: root, ssoId: '', otpSecret: '', grantedOnly: false }
+  const open = { grantedOnly: false, allowFrom: [], expires: undefined }
+  const common = { passwordTime: 0, basePath: root, ssoId: '', otpSecret: '', ...open }
   if (!present.some(({ role }) => role === 'admin')) {
     const random = admin.password ? undefined : randomPassword()
     const passwordHash = await hashPassword(staticHash(admin.password || (random ?? '')))

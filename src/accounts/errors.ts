@@ -1,5 +1,6 @@
 /** Authentication errors that are thrown in several places. */
 import { GatewayError, type GatewayErrorOptions } from '../base/errors.js'
+import type { AdmissionRefusal } from './admission.js'
 
 /**
  * The password is correct, but the account has two-step verification and the one-time code is missing, wrong or already
@@ -11,9 +12,9 @@ export function codeRequired(code: 'unauthenticated' | 'denied' = 'unauthenticat
   return new GatewayError(code, { op: 'sign in', detail: 'code_required', reason })
 }
 
-/** The password is correct, but the account is disabled. */
-export function accountDisabled(): GatewayError {
-  return new GatewayError('denied', { op: 'sign in', detail: 'account_disabled' })
+/** The credential is correct, but the account cannot be used. */
+export function notAdmitted(detail: AdmissionRefusal): GatewayError {
+  return new GatewayError('denied', { op: 'sign in', detail })
 }
 
 /** Too many attempts; `seconds` until the next one is accepted. */

@@ -11,6 +11,8 @@ export interface Group extends GroupRow {
   readonly members: readonly number[]
 }
 
+/** `requireTwoStep` is false by default. */
+type NewGroup = Omit<Group, 'id' | 'requireTwoStep'> & Partial<Pick<Group, 'requireTwoStep'>>
 /** Undefined fields are unchanged. */
 type GroupChanges = { readonly [Field in keyof Omit<Group, 'id'>]?: Group[Field] | undefined }
 
@@ -24,6 +26,8 @@ interface GroupsOptions {
   /** Serializes reads and changes of the groups. */
   readonly queue: PQueue
   readonly user: (id: number) => UserRow | undefined
+  /** Called for each user of whom two-step verification is required now, and was not before. */
+  readonly onTwoStepRequired: (userId: number) => void
 }
 
 export class Groups {
@@ -54,9 +58,10 @@ export class Groups {
    * Rejects with `exists` for a taken name, and with `invalid` for a name or permission that cannot be used, for an
    * unknown member, for the guest in a group of admins, and for too many groups or members.
    */
-  create(group: Omit<Group, 'id'>): Promise<Group> {
+  create(group: NewGroup): Promise<Group> {
     return this.#change(async ({ groups }) => {
-      const { members, ...row } = group
+      const { members, requireTwoStep = false, ...others } = group
+      const row = { ...others, requireTwoStep }
       checkGroup(row)
       this.assertMembers(members, row.admin)
       if (this.#byId.size >= maxGroups) throw tooMany(`there can be at most ${maxGroups} groups`)
@@ -66,15 +71,19 @@ export class Groups {
     })
   }
 
-  /** Rejects as `create`, and with `not_found`. No session ends: what members may do is asked at each use. */
+  /**
+   * Rejects as `create`, and with `not_found`. What members may do is asked at each use, so no session ends, except
+   * those of members who must set up two-step verification now.
+   */
   update(id: number, changes: GroupChanges): Promise<Group> {
     return this.#change(async ({ groups }) => {
-      const { name, description, permission, admin, members } = changes
+      const { name, description, permission, admin, requireTwoStep, members } = changes
       const row = {
         ...(name !== undefined && { name }),
         ...(description !== undefined && { description }),
         ...(permission !== undefined && { permission }),
         ...(admin !== undefined && { admin }),
+        ...(requireTwoStep !== undefined && { requireTwoStep }),
       }
       checkGroup(row)
       const before = this.#byId.get(id)
@@ -131,18 +140,23 @@ export class Groups {
 
   #replace(groups: readonly Group[]): void {
     const byUser = new Map<number, Membership>()
-    for (const { id, members, permission, admin } of groups) {
+    for (const { id, members, permission, admin, requireTwoStep } of groups) {
       for (const userId of members) {
         const others = byUser.get(userId) ?? noMembership
         byUser.set(userId, {
           groups: [...others.groups, id],
           permissions: others.permissions | permission,
           isAdmin: others.isAdmin || admin,
+          requiresTwoStep: others.requiresTwoStep || requireTwoStep,
         })
       }
     }
+    const before = this.#byUser
     this.#byId = new Map(groups.map((group) => [group.id, group]))
     this.#byUser = byUser
+    for (const [userId, { requiresTwoStep }] of byUser) {
+      if (requiresTwoStep && before.get(userId)?.requiresTwoStep !== true) this.options.onTwoStepRequired(userId)
+    }
   }
 
   async #change(write: (store: Pick<Store, 'groups'>) => Promise<number>): Promise<Group> {

@@ -5,7 +5,7 @@
 import { GatewayError } from '../base/errors.js'
 import type { Holder } from '../base/fair-share.js'
 import type { Role } from '../database/rows.js'
-import { childOf, foldCase, isWithin, root, segmentsOf, type Path } from '../base/path.js'
+import { childOf, foldCase, isWithin, root, segmentsOf, truncateTo, type Path } from '../base/path.js'
 import type { Groups } from './groups.js'
 
 /**
@@ -54,9 +54,11 @@ export interface Membership {
   readonly permissions: number
   /** Whether one of the groups makes its members admins. */
   readonly isAdmin: boolean
+  /** Whether one of the groups requires two-step verification. */
+  readonly requiresTwoStep: boolean
 }
 
-export const noMembership: Membership = { groups: [], permissions: 0, isAdmin: false }
+export const noMembership: Membership = { groups: [], permissions: 0, isAdmin: false, requiresTwoStep: false }
 
 /** What has to be known of a protocol to authenticate and authorize those who use it. */
 export interface ProtocolFacts {
@@ -81,6 +83,8 @@ export interface PrincipalFacts {
   readonly grantedOnly?: boolean | undefined
   /** The folder of the whole tree that the user sees as `/`. */
   readonly base: Path
+  /** The end of `base` that the user has chosen: the credential opens only this folder below that of the account. */
+  readonly folder?: Path | undefined
   readonly protocol: ProtocolFacts
   /** Authenticated by a read-only app password. */
   readonly readOnly?: boolean | undefined
@@ -103,7 +107,7 @@ export interface PrincipalFacts {
    * credential that is not a session.
    */
   readonly signedIn?: (() => number | undefined) | undefined
-  /** Aborts when the account, key, token, console session or app password is revoked. */
+  /** Aborts when the account, key, token, console session or app password is revoked or ends. */
   readonly signal: AbortSignal
 }
 
@@ -116,6 +120,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
   private readonly groups: Pick<Groups, 'of'> | undefined
   readonly grantedOnly: boolean
   readonly base: Path
+  readonly folder: Path
   readonly protocol: ProtocolFacts
   readonly readOnly: boolean
   readonly onlyPath: Path | undefined
@@ -133,6 +138,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     this.groups = facts.groups
     this.grantedOnly = facts.grantedOnly ?? false
     this.base = facts.base
+    this.folder = facts.folder ?? root
     this.protocol = facts.protocol
     this.readOnly = facts.readOnly ?? false
     this.onlyPath = facts.onlyPath
@@ -163,14 +169,23 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     return permissions === undefined || this.hasPermission(permissions.read)
   }
 
+  /** The base folder of the account, which an admin has chosen: at or above `base`. */
+  get accountBase(): Path {
+    if (this.folder === root) return this.base
+    return truncateTo(this.base, segmentsOf(this.base).length - segmentsOf(this.folder).length)
+  }
+
   /** The same principal with the network of its client. */
   from(network: string): Principal {
     return this.#with({ network })
   }
 
-  /** The same admin with the whole tree as its base. Throws `denied` for any other role. */
+  /**
+   * The same admin with the whole tree as its base. Throws `denied` for any other role, and for a credential that opens
+   * one folder only.
+   */
   withWholeTree(): Principal {
-    if (this.role !== 'admin') throw new GatewayError('denied', { detail: 'admins_only' })
+    if (this.role !== 'admin' || this.folder !== root) throw new GatewayError('denied', { detail: 'admins_only' })
     return this.#with({ base: root })
   }
 
@@ -209,6 +224,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
       groups: this.groups,
       grantedOnly: this.grantedOnly,
       base: changes.base ?? this.base,
+      folder: this.folder,
       protocol: this.protocol,
       readOnly: this.readOnly,
       onlyPath: changes.onlyPath ?? this.onlyPath,

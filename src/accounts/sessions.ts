@@ -19,22 +19,69 @@ export type Credential =
 /** Milliseconds that running operations may continue after their token or console session expires. */
 const gracePeriod = 24 * 3600_000
 
+/** Until when a credential is valid. */
+export interface Lifetime {
+  /** When it expires, in milliseconds since 1970: running operations may continue for the grace period. */
+  readonly until?: number | undefined
+  /** When the account, or what it has signed in with, ends: with it ends everything that runs. */
+  readonly end?: Date | undefined
+}
+
 interface Session {
   readonly controller: AbortController
   readonly until: number
+  end: number
 }
+
+const expired = { detail: 'account_expired', reason: 'the account, or its app password, has expired' } as const
+
+/** Maximum milliseconds between two looks at the clock, which may be set meanwhile. */
+const clockInterval = 60_000
 
 /** The signals of all principals. Aborting one ends its sessions, requests, handles and tasks. */
 export class Sessions {
   readonly #users = new Map<number, Map<Credential, Session>>()
+  #timer: NodeJS.Timeout | undefined
+  /** The earliest `end` of a session, which the timer waits for. */
+  #earliest = Infinity
 
-  /** The signal of a credential. `until`: when the credential expires, in milliseconds since 1970. */
-  signal(userId: number, credential: Credential, until = Infinity): AbortSignal {
+  /** `now`: milliseconds since 1970. */
+  constructor(private readonly now: () => number) {}
+
+  /** The signal of a credential. */
+  signal(userId: number, credential: Credential, { until = Infinity, end }: Lifetime = {}): AbortSignal {
     const credentials = this.#users.get(userId) ?? new Map<Credential, Session>()
     this.#users.set(userId, credentials)
-    const session = credentials.get(credential) ?? { controller: newController(), until }
+    const session = credentials.get(credential) ?? { controller: newController(), until, end: Infinity }
     credentials.set(credential, session)
+    // Whoever asks last has read the account last.
+    session.end = end?.getTime() ?? Infinity
+    if (session.end < this.#earliest) this.#wakeAt(session.end)
     return session.controller.signal
+  }
+
+  /** Stops waiting for the ends of sessions. */
+  close(): void {
+    clearTimeout(this.#timer)
+  }
+
+  #wakeAt(time: number): void {
+    this.#earliest = time
+    clearTimeout(this.#timer)
+    if (time === Infinity) return
+    const wait = Math.min(Math.max(0, time - this.now()), clockInterval)
+    this.#timer = setTimeout(() => this.#endDue(), wait).unref()
+  }
+
+  /** Aborts the sessions whose end has come. */
+  #endDue(): void {
+    const now = this.now()
+    let earliest = Infinity
+    for (const [userId, credentials] of [...this.#users]) {
+      this.end(userId, expired, (each) => (credentials.get(each)?.end ?? Infinity) <= now)
+      for (const { end } of credentials.values()) earliest = Math.min(earliest, end)
+    }
+    this.#wakeAt(earliest)
   }
 
   /** Aborts the sessions of the user, or those of some credentials. Later uses of a credential get a new signal. */

@@ -6,6 +6,7 @@ import { cleanPath } from '../base/path.js'
 import { isDecoded } from '../base/utf8.js'
 import type { Role, UserRow } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
+import { checkNetworks } from './admission.js'
 import type { FairQueue, Requester } from './fair-queue.js'
 import { RecentCounts } from '../base/bounded-tables.js'
 import { hashPassword, staticHash } from './passwords.js'
@@ -24,10 +25,14 @@ export interface NewUser {
   readonly ssoId: string
   /** The user sees only what a grant allows. Default: false. */
   readonly grantedOnly?: boolean
+  /** Addresses and networks in CIDR notation from which the account can be used. Default: none, which is everywhere. */
+  readonly allowFrom?: readonly string[] | undefined
+  /** When the account ends. Default: null, never. */
+  readonly expires?: Date | null | undefined
 }
 
 /** Undefined fields are unchanged. */
-type UserChanges = { readonly [Field in keyof NewUser]?: NewUser[Field] | undefined } & {
+export type UserChanges = { readonly [Field in keyof NewUser]?: NewUser[Field] | undefined } & {
   readonly otpSecret?: string | undefined
 }
 
@@ -95,6 +100,8 @@ export class Users {
       ssoId: user.ssoId,
       otpSecret: '',
       grantedOnly: user.grantedOnly === true,
+      allowFrom: checkNetworks(user.allowFrom ?? []),
+      expires: user.expires ?? undefined,
     }
     const password = checkPassword(user.password)
     this.#assertFree(fields.username)
@@ -108,10 +115,12 @@ export class Users {
 
   /**
    * Changes a user. A new password or name, and disabling, revoke all tokens of the account. `not_found`, `exists` for
-   * a taken name, `invalid` for invalid fields, `throttled` and `aborted` as `create`.
+   * a taken name, `invalid` for invalid fields, also for an end of the built-in admin, `throttled` and `aborted` as
+   * `create`.
    */
   async update(id: number, changes: UserChanges, requester?: Requester): Promise<UserRow> {
-    const { username, password, basePath, role, permission, disabled, ssoId, otpSecret, grantedOnly } = changes
+    const { username, password, basePath, role, permission, disabled, ssoId, otpSecret } = changes
+    const { grantedOnly, allowFrom, expires } = changes
     const fields = {
       ...(username !== undefined && { username: checkUsername(username) }),
       ...(basePath !== undefined && { basePath: cleanPath(basePath) }),
@@ -120,6 +129,8 @@ export class Users {
       ...(ssoId !== undefined && { ssoId }),
       ...(otpSecret !== undefined && { otpSecret }),
       ...(grantedOnly !== undefined && { grantedOnly }),
+      ...(allowFrom !== undefined && { allowFrom: checkNetworks(allowFrom) }),
+      ...(expires !== undefined && { expires: expires ?? undefined }),
     }
     const assertAllowed = (stored: UserRow): void => {
       if (role !== undefined && role !== stored.role) {
@@ -127,6 +138,9 @@ export class Users {
       }
       if (stored.role === 'admin' && disabled === true) {
         throw new GatewayError('invalid', { detail: 'admin_disabled' })
+      }
+      if (stored.role === 'admin' && expires) {
+        throw new GatewayError('invalid', { reason: 'the built-in admin cannot have an end' })
       }
     }
     let passwordHash: string | undefined

@@ -93,7 +93,7 @@ export async function exportOf(
   return {
     program: version,
     users: (await users.all()).map((user) => userOf(user, withSecrets)),
-    groups: (await groups.all()).map((group) => ({ ...group, members: membersOf(group.id) })),
+    groups: (await groups.all()).map((group) => ({ ...snakeCase(group), members: membersOf(group.id) })),
     storages: (await storages.all()).map((storage) => storageOf(storage, withSecrets)),
     rules: (await rules.all()).map((rule) => ruleOf(rule, withSecrets)),
     grants: (await grants.all()).map(snakeCase),
@@ -103,7 +103,7 @@ export async function exportOf(
 
 function userOf(user: UserRow, withSecrets: boolean): object {
   const secrets = { password_hash: user.passwordHash, otp_secret: user.otpSecret }
-  return { ...describe(user), sso_id: user.ssoId, granted_only: user.grantedOnly, ...(withSecrets && secrets) }
+  return { ...describe(user), sso_id: user.ssoId, ...(withSecrets && secrets) }
 }
 
 function storageOf({ addition, ...row }: StorageRow, withSecrets: boolean): object {

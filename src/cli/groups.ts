@@ -14,6 +14,7 @@ interface GroupFlags extends CommonFlags {
   readonly description?: string
   readonly permissions?: string
   readonly admin?: boolean
+  readonly requireTwoStep?: boolean
 }
 
 export function addGroupCommands(program: Command): void {
@@ -24,33 +25,37 @@ export function addGroupCommands(program: Command): void {
     .option('--description <text>', 'what it is for', '')
     .option('--permissions <list>', 'what its members may do besides: names, "all", "none", or a number', 'none')
     .option('--admin', 'its members are admins')
+    .option('--require-two-step', 'its members must set up two-step verification before all else')
     .addHelpText('after', permissionsHelp)
     .action((name: string, flags: GroupFlags) => {
       const permission = parsePermissions(flags.permissions ?? 'none')
-      const { description = '', admin = false } = flags
+      const { description = '', admin = false, requireTwoStep = false } = flags
       return inDataFolder(flags, async ({ accounts }) => {
-        const row = await accounts.groups.create({ name, description, permission, admin, members: [] })
+        const row = await accounts.groups.create({ name, description, permission, admin, requireTwoStep, members: [] })
         print(flags, describe(accounts, row), `the group ${name} is added`)
       })
     })
 
   withCommonOptions(group.command('edit <group>'))
-    .description('change what is given, and leave the rest; it is in force at once, and no session ends')
+    .description('change what is given, and leave the rest; it is in force at once')
     .option('--name <name>', 'a new name')
     .option('--description <text>', 'what it is for')
     .option('--permissions <list>', 'what its members may do besides: names, "all", "none", or a number')
     .option('--admin', 'its members are admins')
     .option('--no-admin', 'its members are admins no more')
+    .option('--require-two-step', 'its members must set up two-step verification before all else')
+    .option('--no-require-two-step', 'its members need no two-step verification')
     .addHelpText('after', permissionsHelp)
     .action((group: string, flags: GroupFlags) => {
-      const { name, description, permissions, admin } = flags
+      const { name, description, permissions, admin, requireTwoStep } = flags
       const permission = permissions === undefined ? undefined : parsePermissions(permissions)
-      if ([name, description, permission, admin].every((each) => each === undefined)) {
+      const changes = { name, description, permission, admin, requireTwoStep }
+      if (Object.values(changes).every((each) => each === undefined)) {
         throw new GatewayError('invalid', { reason: 'nothing to change: see "tidegate group edit --help"' })
       }
       return inDataFolder(flags, async ({ accounts }) => {
         const { id } = findGroup(accounts, group)
-        const row = await accounts.groups.update(id, { name, description, permission, admin })
+        const row = await accounts.groups.update(id, changes)
         print(flags, describe(accounts, row), `the group ${group} is changed`)
       })
     })
@@ -185,9 +190,9 @@ function wordsOf(text: string): readonly string[] {
 }
 
 /** The group as commands print it. */
-function describe({ users }: Accounts, { members, ...group }: Group) {
+function describe({ users }: Accounts, { members, requireTwoStep, ...group }: Group) {
   const names = members.map((id) => users.get(id)?.username ?? String(id))
-  return { ...group, permissions: namesOf(group.permission), members: names }
+  return { ...group, require_two_step: requireTwoStep, permissions: namesOf(group.permission), members: names }
 }
 
 function describeGrant({ users, groups }: Accounts, { id, userId, groupId, path, allow, deny }: Grant) {

@@ -1,5 +1,6 @@
 /** `tidegate user …` */
 import type { Command } from 'commander'
+import { z } from 'zod'
 import type { Accounts } from '../accounts/accounts.js'
 import { allPermissions, permissionBits, permissionName, type Permission } from '../accounts/principal.js'
 import { GatewayError } from '../base/errors.js'
@@ -15,14 +16,25 @@ const permissionsByName: ReadonlyMap<string, number> = new Map(
 
 const permissionNames: readonly string[] = [...permissionsByName.keys()]
 
+const allowFromOption = ['--allow-from <list>', 'comma-separated addresses and networks, or "any"'] as const
+const expiresOption = ['--expires <time>', 'when the account ends (RFC 3339), or "never"'] as const
+const grantedOnlyOption = ['--granted-only', 'the user sees nothing but what a grant allows'] as const
+
 export const permissionsHelp = `\nPermissions: ${permissionNames.join(', ')}.`
 
-interface AddFlags extends CommonFlags, PasswordFlags {
+/** From where, until when and for what an account can be used. */
+interface LimitFlags {
+  readonly allowFrom?: string
+  readonly expires?: string
+  readonly grantedOnly?: boolean
+}
+
+interface AddFlags extends CommonFlags, PasswordFlags, LimitFlags {
   readonly basePath: string
   readonly permissions: string
 }
 
-interface EditFlags extends CommonFlags {
+interface EditFlags extends CommonFlags, LimitFlags {
   readonly username?: string
   readonly basePath?: string
   readonly permissions?: string
@@ -35,9 +47,13 @@ export function addUserCommands(program: Command): void {
     .description('add a user')
     .option('--base-path <path>', 'folder of the tree that the user sees as /', '/')
     .option('--permissions <list>', 'comma-separated names, "all", "none", or a number', 'webdav-read,sftp-read')
+    .option(...allowFromOption)
+    .option(...expiresOption)
+    .option(...grantedOnlyOption)
     .addHelpText('after', permissionsHelp)
     .action(async (username: string, flags: AddFlags) => {
       const permission = parsePermissions(flags.permissions)
+      const limits = parseLimits(flags)
       await inDataFolder(flags, async ({ accounts }) => {
         const { password, generated } = await readPassword(flags)
         const { basePath } = flags
@@ -49,6 +65,7 @@ export function addUserCommands(program: Command): void {
           permission,
           disabled: false,
           ssoId: '',
+          ...limits,
         })
         const message = generated ? `${username} is added, with the password ${password}` : `${username} is added`
         print(flags, { ...describe(row), ...(generated ? { password } : {}) }, message)
@@ -60,15 +77,20 @@ export function addUserCommands(program: Command): void {
     .option('--username <name>', 'a new name; sessions of the user end')
     .option('--base-path <path>', 'folder of the tree that the user sees as /')
     .option('--permissions <list>', 'comma-separated names, "all", "none", or a number')
+    .option(...allowFromOption)
+    .option(...expiresOption)
+    .option(...grantedOnlyOption)
+    .option('--no-granted-only', 'the user sees what its permissions and folder rules allow')
     .addHelpText('after', permissionsHelp)
     .action((name: string, flags: EditFlags) => {
       const { username, basePath, permissions } = flags
       const permission = permissions === undefined ? undefined : parsePermissions(permissions)
-      if (username === undefined && basePath === undefined && permission === undefined) {
+      const changes = { username, basePath, permission, ...parseLimits(flags) }
+      if (Object.values(changes).every((each) => each === undefined)) {
         throw new GatewayError('invalid', { reason: 'nothing to change: see "tidegate user edit --help"' })
       }
       return inDataFolder(flags, async ({ accounts }) => {
-        const row = await accounts.users.update(findUser(accounts, name).id, { username, basePath, permission })
+        const row = await accounts.users.update(findUser(accounts, name).id, changes)
         print(flags, describe(row), `${name} is changed`)
       })
     })
@@ -141,6 +163,20 @@ export function findUser(accounts: Accounts, username: string): UserRow {
   return user
 }
 
+/** What the flags say. Throws `invalid` for a malformed time. */
+function parseLimits({ allowFrom, expires, grantedOnly }: LimitFlags) {
+  return {
+    ...(allowFrom !== undefined && { allowFrom: allowFrom === 'any' ? [] : allowFrom.split(',') }),
+    ...(expires !== undefined && { expires: expires === 'never' ? null : parseTime(expires) }),
+    ...(grantedOnly !== undefined && { grantedOnly }),
+  }
+}
+
+function parseTime(text: string): Date {
+  if (z.iso.datetime({ offset: true }).safeParse(text).success) return new Date(text)
+  throw new GatewayError('invalid', { reason: `${text} is not a time such as 2030-12-31T23:59:59Z, or "never"` })
+}
+
 /** The user as commands print it, without secrets. */
 export function describe(user: UserRow) {
   return {
@@ -152,6 +188,9 @@ export function describe(user: UserRow) {
     permissions: namesOf(user.permission),
     disabled: user.disabled,
     two_step: user.otpSecret !== '',
+    granted_only: user.grantedOnly,
+    allow_from: user.allowFrom,
+    expires: user.expires ?? null,
   }
 }
 

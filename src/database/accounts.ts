@@ -32,6 +32,8 @@ const userColumns: Columns<UserRow> = {
   ssoId: text('sso_id'),
   otpSecret: text('otp_secret'),
   grantedOnly: bool('granted_only'),
+  allowFrom: wordList('allow_from'),
+  expires: optional(time('expires')),
 }
 
 export class UsersTable extends RowTable<UserRow> {
@@ -108,6 +110,8 @@ const appPasswordColumns: Columns<AppPasswordRow> = {
   digest: text('digest'),
   protocols: wordList('protocols'),
   readOnly: bool('read_only'),
+  folder: path('folder'),
+  expires: optional(time('expires')),
   added: time('added'),
   lastUsed: optional(time('last_used')),
 }

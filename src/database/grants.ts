@@ -11,6 +11,7 @@ const groupColumns: Columns<GroupRow> = {
   description: text('description'),
   permission: integer('permission'),
   admin: bool('admin'),
+  requireTwoStep: bool('require_two_step'),
 }
 
 interface MemberColumns {

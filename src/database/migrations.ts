@@ -3,7 +3,14 @@ import type { Knex } from 'knex'
 import { GatewayError } from '../base/errors.js'
 import { databaseTime, isPostgres, lockSchema, useByteOrder } from './dialect.js'
 import { deadAfter } from './nodes.js'
-import { addConfirmations, addGrants, addPropertyOwners, addRecoveryCodes, createSchema } from './schema.js'
+import {
+  addAdmission,
+  addConfirmations,
+  addGrants,
+  addPropertyOwners,
+  addRecoveryCodes,
+  createSchema,
+} from './schema.js'
 
 type Step = (query: Knex) => Promise<void>
 
@@ -30,6 +37,7 @@ export const migrations: readonly Migration[] = [
   addRecoveryCodes,
   addConfirmations,
   addGrants,
+  addAdmission,
 ]
 
 /** The version after these steps. */

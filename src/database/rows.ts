@@ -26,6 +26,10 @@ export interface UserRow {
   readonly otpSecret: string
   /** The user sees only what a grant allows. */
   readonly grantedOnly: boolean
+  /** Addresses and networks in CIDR notation from which the account can be used. Empty: from everywhere. */
+  readonly allowFrom: readonly string[]
+  /** When the account ends. Undefined: never. */
+  readonly expires: Date | undefined
 }
 
 export interface GroupRow {
@@ -36,6 +40,8 @@ export interface GroupRow {
   readonly permission: number
   /** Its members are admins. */
   readonly admin: boolean
+  /** Its members can do nothing but set up two-step verification until they have done so. */
+  readonly requireTwoStep: boolean
 }
 
 export interface GroupMember {
@@ -89,6 +95,10 @@ export interface AppPasswordRow {
   /** Names of the protocols that accept it. */
   readonly protocols: readonly string[]
   readonly readOnly: boolean
+  /** What it opens: a folder below the base folder of its user, as a path of the user. */
+  readonly folder: Path
+  /** When it ends. Undefined: never. */
+  readonly expires: Date | undefined
   readonly added: Date
   /** Undefined if it was never used. */
   readonly lastUsed: Date | undefined

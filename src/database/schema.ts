@@ -409,3 +409,18 @@ export async function addGrants(query: Knex): Promise<void> {
   await query('change_counts').insert([...new Set(Object.values(tables))].map((topic) => ({ topic, count: 0 })))
   await countChangesOf(query, tables)
 }
+
+/** Version 22: from where and until when accounts and app passwords can be used, and what groups require of members. */
+export async function addAdmission(query: Knex): Promise<void> {
+  await query.schema.alterTable('users', (table) => {
+    table.text('allow_from').notNullable().defaultTo('')
+    table.bigInteger('expires')
+  })
+  await query.schema.alterTable('user_groups', (table) => {
+    table.boolean('require_two_step').notNullable().defaultTo(false)
+  })
+  await query.schema.alterTable('app_passwords', (table) => {
+    table.text('folder').notNullable().defaultTo('/')
+    table.bigInteger('expires')
+  })
+}

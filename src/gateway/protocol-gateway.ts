@@ -25,6 +25,7 @@ import type { StorageAdmin } from '../mounts/storage-admin.js'
 /** Signing in, which yields principals, and the rows of accounts for their administration. */
 interface ProtocolAccounts extends Pick<
   Accounts,
+  | 'assertStaysIn'
   | 'byConsoleSession'
   | 'byKey'
   | 'byPassword'

@@ -45,8 +45,9 @@ export async function* yielding<T>(
 
 /** Resolves when the base folder exists, or cannot be made. Undefined if it is known to exist. */
 function baseMade(access: Access): Promise<void> | undefined {
-  const { base } = access.principal
-  if (base === root) return undefined
+  const { base, accountBase } = access.principal
+  // A folder that the user has chosen is missing like any other.
+  if (base === root || base !== accountBase) return undefined
   return access.dependencies.bases.ensure(access.principal, () => access.mayFill(base))
 }
 

@@ -2,6 +2,7 @@
  * Symlinks on the way of a path, and those that are made or moved. The storage resolves them, and the action is
  * authorized on the real path too: the rules and locks of the symlink's target apply. Paths are of the whole tree.
  */
+import type { Principal } from '../accounts/principal.js'
 import type { Awaitable } from '../contract/call-options.js'
 import { isSymlink } from '../contract/entry.js'
 import { childOf, isWithin, parentOf, resolvePath, root, within, type Path } from '../base/path.js'
@@ -48,7 +49,7 @@ export function followSymlinks(
   // Locks do not affect reads.
   if ((isReading(action) || action === 'list') && access.readsAll) return place
   // The base is a folder to the principal, even if the storage has a symlink there.
-  if (place.at === place.principal.base && !last && !entry) return place
+  if (place.at === place.principal.accountBase && !last && !entry) return place
   return realPlace(access, action, place, options, { last, entry })
 }
 
@@ -69,7 +70,7 @@ async function realPlace(
   if (entry === true) {
     const look = await access.tree.look(at, { signal })
     if (look?.path === at) return { ...place, look }
-    if (at === place.principal.base && last !== true) return place
+    if (at === place.principal.accountBase && last !== true) return place
   }
   const resolved = await access.tree.realPath(at, { signal, last })
   if (resolved === at) return place
@@ -89,8 +90,15 @@ async function authorizeTarget(
   options: AccessOptions,
 ): Promise<void> {
   const { base } = place.principal
-  const realBase = isWithin(base, real) ? base : await access.tree.realPath(base, { last: true })
+  const realBase = isWithin(base, real) ? base : await realBaseOf(access, place.principal)
   access.authorizeTarget(action, place, real, realBase, options, 'a symlink that leads out of your folder')
+}
+
+/** The base with its symlinks resolved, unless the user has chosen them, and they lead out of the account's base. */
+async function realBaseOf({ tree }: Access, { base, accountBase }: Principal): Promise<Path> {
+  const real = await tree.realPath(base, { last: true })
+  if (base === accountBase || isWithin(accountBase, real)) return real
+  return isWithin(await tree.realPath(accountBase, { last: true }), real) ? real : base
 }
 
 /** Rejects with `busy` if a symlink has replaced a segment of a place that was followed for the same action. */

@@ -89,7 +89,7 @@ export async function fixture(
     userRow({ username: 'admin', role: 'admin', permission: allPermissions, passwordHash: adminHash }),
   )
   await bootstrapAccounts(first, {})
-  await first.users.insert(userRow({ ...fields, basePath: root, passwordHash }))
+  await first.users.insert(userRow({ ...fields, basePath: root, allowFrom: [], expires: undefined, passwordHash }))
   await first.close()
   const opened = await openAccounts(t, file, clock)
   const ada = opened.accounts.users.byName('ada')

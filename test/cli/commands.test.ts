@@ -244,6 +244,42 @@ void t.test('user edit changes what is given, in a running daemon', async (t) =>
   t.match(await edit('--permissions', 'fly'), { status: 2, err: /unknown permission "fly"/ })
 })
 
+void t.test('user and group commands set networks, an end, and what a group requires', async (t) => {
+  const { dataFolder, gateway } = await startGateway(t, { driver: { name: 'Memory' } })
+  const run = (...words: readonly string[]) => tidegate([...words, '--data', dataFolder, '--json'])
+  const limits = ['--allow-from', '10.0.0.0/8, 192.0.2.1', '--expires', '2030-12-31T23:59:59Z', '--granted-only']
+  const added = await run('user', 'add', 'ann', '--random', ...limits)
+  const shown = { allow_from: ['10.0.0.0/8', '192.0.2.1'], expires: '2030-12-31T23:59:59.000Z', granted_only: true }
+  t.match(JSON.parse(added.out), shown)
+  const edit = async (...words: readonly string[]): Promise<unknown> =>
+    JSON.parse((await run('user', 'edit', 'ann', ...words)).out)
+  t.match(await edit('--permissions', 'write'), shown, 'the rest stays')
+  t.match(await edit('--no-granted-only', '--expires', 'never'), { ...shown, expires: null, granted_only: false })
+  t.match(await edit('--allow-from', 'any'), { allow_from: [], expires: null })
+  for (const words of [
+    ['--expires', 'tomorrow'],
+    ['--expires', '2030-12-31'],
+    ['--allow-from', 'office'],
+  ]) {
+    t.match(
+      await run('user', 'edit', 'ann', ...words),
+      { status: 2, err: /tomorrow|2030-12-31|office/ },
+      words.join(' '),
+    )
+  }
+  t.match(await run('user', 'edit', 'admin', '--allow-from', '192.0.2.1'), { status: 0 }, 'commands ask nobody')
+  t.match(await run('user', 'edit', 'admin', '--expires', '2030-12-31T23:59:59Z'), {
+    status: 2,
+    err: /cannot have an end/,
+  })
+
+  const group = await run('group', 'add', 'sales', '--require-two-step')
+  t.match(JSON.parse(group.out), { name: 'sales', require_two_step: true })
+  t.match(JSON.parse((await run('group', 'edit', 'sales', '--description', 'all')).out), { require_two_step: true })
+  t.ok(await until(() => gateway.accounts.groups.byName('sales')?.requireTwoStep === true), 'the daemon knows')
+  t.match(JSON.parse((await run('group', 'edit', 'sales', '--no-require-two-step')).out), { require_two_step: false })
+})
+
 void t.test('user add rejects a missing password and unknown permissions', async (t) => {
   const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
   const data = ['--data', dataFolder]

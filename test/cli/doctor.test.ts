@@ -132,7 +132,8 @@ const breaks: readonly Break[] = [
     how: async ({ inStore, mount }) => {
       await mount('/all', 'Alias', { paths: '/' })
       await inStore(async ({ grants, groups }) => {
-        const { id } = await groups.insert({ name: 'sales', description: '', permission: 0, admin: false })
+        const group = { name: 'sales', description: '', permission: 0, admin: false, requireTwoStep: false }
+        const { id } = await groups.insert(group)
         await grants.replace({ userId: undefined, groupId: id }, [{ path: asPath('/shut'), allow: [], deny: ['see'] }])
       })
     },

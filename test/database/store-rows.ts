@@ -14,6 +14,8 @@ export function userRow(fields: Partial<UserRow>): Omit<UserRow, 'id'> {
     ssoId: '',
     otpSecret: '',
     grantedOnly: false,
+    allowFrom: [],
+    expires: undefined,
     ...fields,
   }
 }
@@ -66,7 +68,7 @@ export function ruleRow(fields: Partial<FolderRule>): Omit<FolderRule, 'id'> {
 }
 
 export function groupRow(fields: Partial<GroupRow>): Omit<GroupRow, 'id'> {
-  return { name: 'staff', description: '', permission: 0, admin: false, ...fields }
+  return { name: 'staff', description: '', permission: 0, admin: false, requireTwoStep: false, ...fields }
 }
 
 /** `userId` or `groupId` has to be given. */

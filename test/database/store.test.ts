@@ -83,7 +83,7 @@ void t.test('a database of an earlier build opens with its rows, and gets the sa
   const after = await tablesOf(file)
   // Later migrations add columns.
   const added =
-    /, "(?:(?:user_id|size)" integer|confirmed" bigint)(?! not null)|, "granted_only" boolean not null default '0'/g
+    /, "(?:(?:user_id|size)" integer|(?:confirmed|expires)" bigint)(?! not null)|, "granted_only" boolean not null default '0'|, "(?:allow_from|folder)" text not null default '\/?'/g
   const others = after.tables.map((table) => table.replace(added, ''))
   for (const table of before.tables) t.ok(others.includes(table), table)
   const empty = join(t.testdir(), 'new.db')
@@ -340,10 +340,24 @@ for (const engine of engines) {
       )
     })
 
+    void s.test('networks, ends and folders of accounts and app passwords are returned as stored', async (t) => {
+      const { users, appPasswords } = await fresh(t)
+      const end = new Date(4_000_000_000_123)
+      const bound = userRow({ username: 'ada', allowFrom: ['10.0.0.0/8', '2001:db8::/32'], expires: end })
+      const { id: userId } = await users.insert(bound)
+      t.same(await users.all(), [{ ...bound, id: userId }])
+      await users.change(userId, () => ({ allowFrom: [], expires: undefined }))
+      t.match(await users.all(), [{ allowFrom: [], expires: undefined }])
+      const dates = { added: new Date(1), lastUsed: undefined }
+      const row = { userId, name: 'x', prefix: 'x', digest: 'x', protocols: [], readOnly: false, ...dates }
+      await appPasswords.add({ ...row, folder: asPath('/a,b'), expires: end }, 9)
+      t.match(await appPasswords.all(), [{ folder: '/a,b', expires: end }])
+    })
+
     void s.test('grants and groups are returned as stored, and are deleted with what they belong to', async (t) => {
       const { users, groups, grants } = await fresh(t)
       const { id: userId } = await users.insert(userRow({ username: 'ada' }))
-      const group = groupRow({ name: 'sales', description: 'all', permission: 8, admin: true })
+      const group = groupRow({ name: 'sales', description: 'all', permission: 8, admin: true, requireTwoStep: true })
       const sales = await groups.insert(group)
       t.same(sales, { ...group, id: sales.id })
       await t.rejects(groups.insert(group), { code: 'exists' })
@@ -819,6 +833,8 @@ for (const engine of engines) {
         digest: 'd',
         protocols: ['webdav'],
         readOnly: false,
+        folder: root,
+        expires: undefined,
       } as const
       const dates = { added: new Date(0), lastUsed: new Date(0) }
       const session = {

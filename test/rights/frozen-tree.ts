@@ -196,7 +196,8 @@ function membershipsOf({ users, groups }: World): ReadonlyMap<number, Membership
     users.map(({ id }) => {
       const own = groups.filter(({ members }) => members.includes(id))
       const permissions = own.reduce((sum, group) => sum | bitsOf(group.permissions), 0)
-      return [id, { groups: own.map((each) => each.id), permissions, isAdmin: own.some(({ admin }) => admin) }]
+      const isAdmin = own.some(({ admin }) => admin)
+      return [id, { groups: own.map((each) => each.id), permissions, isAdmin, requiresTwoStep: false }]
     }),
   )
 }

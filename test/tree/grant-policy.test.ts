@@ -215,13 +215,16 @@ void t.test('no grant applies to an admin, by role or by group, or to a signed U
   t.equal(asksGrants(principal({ onlyPath: p('/a') })), false)
   t.equal(asksGrants(principal({ role: 'admin' })), false)
   t.equal(asksGrants(principal()), true)
-  const groups = { of: () => ({ groups: [1], permissions: 0, isAdmin: true }) }
+  const groups = { of: () => ({ groups: [1], permissions: 0, isAdmin: true, requiresTwoStep: false }) }
   t.equal(asksGrants(principal({ groups })), false)
 })
 
 void t.test('the permissions of groups count as those of the user, and change while it is signed in', async (t) => {
   let permissions = 0
-  const asker = principal({ may: [], groups: { of: () => ({ groups: [1], permissions, isAdmin: false }) } })
+  const asker = principal({
+    may: [],
+    groups: { of: () => ({ groups: [1], permissions, isAdmin: false, requiresTwoStep: false }) },
+  })
   const verdict = () => judge(asker, 'remove', p('/a'), { own: undefined, folder: undefined })
   t.equal(verdict(), 'denied')
   permissions = 0xffff

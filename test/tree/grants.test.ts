@@ -185,7 +185,7 @@ void t.test('the grants of a group hold for its members', async (t) => {
   await fill(as(admin), { '/a/x': 'x' })
   const { id } = await store.groups.insert(groupRow({}))
   await grant('/a', { userId: undefined, groupId: id, allow: ['read', 'remove'] })
-  const groups = { of: () => ({ groups: [id], permissions: 0, isAdmin: false }) }
+  const groups = { of: () => ({ groups: [id], permissions: 0, isAdmin: false, requiresTwoStep: false }) }
   await t.rejects(as(none).remove(p('/a/x')), { code: 'denied' })
   await as({ ...none, groups }).remove(p('/a/x'))
 })

@@ -1,5 +1,6 @@
 /** Authentication of API requests by their Authorization header, or by the cookie of the console. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Visit } from '../../../src/accounts/accounts.js'
 import type { Principal } from '../../../src/accounts/principal.js'
 import { isGatewayError } from '../../../src/base/errors.js'
 import type { Awaitable } from '../../../src/contract/call-options.js'
@@ -14,26 +15,32 @@ export function tokenOf(request: IncomingMessage): string {
 
 /**
  * The principal of the token, else of the cookie; the guest if there is neither; with the network of the client.
- * Rejects with `unauthenticated`.
+ * `setsUpTwoStep`: that of the endpoint. Rejects with `unauthenticated`, or with `denied` if the user must set up
+ * two-step verification first.
  */
 export async function principalOf(
   api: HttpApi,
   request: IncomingMessage,
   response: ServerResponse,
+  setsUpTwoStep = false,
 ): Promise<Principal> {
-  const principal = await authenticated(api, request, response)
-  return principal.from(networkOf(api.clientOf(request).address))
+  const { address } = api.clientOf(request)
+  const principal = await authenticated(api, request, response, { address, setsUpTwoStep })
+  return principal.from(networkOf(address))
 }
 
-function authenticated(api: HttpApi, request: IncomingMessage, response: ServerResponse): Awaitable<Principal> {
+function authenticated(
+  api: HttpApi,
+  request: IncomingMessage,
+  response: ServerResponse,
+  visit: Visit & { readonly address: string },
+): Awaitable<Principal> {
   const { gateway, protocol } = api
   const { accounts } = gateway
   const token = tokenOf(request)
-  if (token !== '') return accounts.byToken(token, protocol)
+  if (token !== '') return accounts.byToken(token, protocol, visit)
   const secret = consoleSecretOf(api, request)
-  return secret === undefined
-    ? accounts.guest(protocol, api.clientOf(request).address)
-    : byCookie(api, response, secret)
+  return secret === undefined ? accounts.guest(protocol, visit.address) : byCookie(api, response, secret, visit)
 }
 
 /** Whether the request is authenticated by a session of the console. */
@@ -41,19 +48,20 @@ export async function isOfConsole(api: HttpApi, request: IncomingMessage): Promi
   const secret = consoleSecretOf(api, request)
   if (secret === undefined) return false
   try {
-    await api.gateway.accounts.byConsoleSession(secret, api.protocol)
+    const { address } = api.clientOf(request)
+    await api.gateway.accounts.byConsoleSession(secret, api.protocol, { address })
     return true
   } catch (error) {
-    if (isGatewayError(error, 'unauthenticated')) return false
+    if (isGatewayError(error, 'unauthenticated', 'denied')) return false
     throw error
   }
 }
 
-async function byCookie(api: HttpApi, response: ServerResponse, secret: string): Promise<Principal> {
+async function byCookie(api: HttpApi, response: ServerResponse, secret: string, visit: Visit): Promise<Principal> {
   // Caches may store responses to requests without Authorization (RFC 9111 §3.5).
   response.setHeader('Cache-Control', 'no-store')
   try {
-    return await api.gateway.accounts.byConsoleSession(secret, api.protocol)
+    return await api.gateway.accounts.byConsoleSession(secret, api.protocol, visit)
   } catch (error) {
     // Scripts cannot remove it, and the guest could not be used as long as the browser sends it.
     if (isGatewayError(error, 'unauthenticated')) clearSessionCookie(api, response)

@@ -85,6 +85,8 @@ export interface EndpointDescription {
    * outlives the session (docs/decisions/0042). The permanent token needs none.
    */
   readonly recentSignIn?: true | ((request: Pick<Call, 'fields' | 'query'>) => boolean)
+  /** Whether a user can call it who must set up two-step verification first, because a group requires that. */
+  readonly setsUpTwoStep?: true
   /** The schema of the path's `{names}`. A mismatch is 404 `no such endpoint`. */
   readonly params?: z.ZodType
   /** The schema of the query, for every method. */

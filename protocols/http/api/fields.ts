@@ -403,6 +403,19 @@ export function optionalField<S extends z.ZodType>(schema: S) {
   return schema.nullish().transform((value) => value ?? undefined)
 }
 
+/** A time in RFC 3339 format. */
+export const timeValue = z.iso
+  .datetime({ offset: true, error: 'must be a time such as 2030-12-31T23:59:59Z' })
+  .transform((text) => new Date(text))
+  .refine((time) => time.getUTCFullYear() <= 9999, 'must be a time such as 2030-12-31T23:59:59Z')
+  .meta({ wire: { type: 'string', format: 'date-time' }, example: '2030-12-31T23:59:59Z' })
+
+/** The same, or null for none. Undefined if absent. */
+export const optionalTime = z
+  .union([timeValue, z.null()], { error: 'must be a time such as 2030-12-31T23:59:59Z, or null' })
+  .optional()
+  .meta({ wire: { anyOf: [{ type: 'string', format: 'date-time' }, { type: 'null' }] } })
+
 /** A list of strings. A single string is a list of one, as forms send it. Absent: empty. */
 export const stringList = z
   .union([z.array(z.string()), z.string().transform((value) => [value])], { error: 'must be a list of texts' })

@@ -1,6 +1,6 @@
 /** Error responses that several endpoints share, and the complete list for an endpoint. */
 import { GatewayError, type ErrorCode, type GatewayErrorOptions } from '../../../src/base/errors.js'
-import type { Audience, EndpointDescription, Refusal } from './endpoint.js'
+import type { EndpointDescription, Refusal } from './endpoint.js'
 import { toErrorResponse, type ErrorName } from './errors.js'
 
 /**
@@ -53,8 +53,16 @@ const authenticationRefusals: readonly Refusal[] = [
   coreRefusal('unauthenticated', { detail: 'token_not_active' }),
   coreRefusal('unauthenticated', { detail: 'password_changed' }, 'the token is older than the password'),
   coreRefusal('unauthenticated', { detail: 'account_disabled' }),
+  coreRefusal('unauthenticated', { detail: 'account_expired' }),
+  coreRefusal('unauthenticated', { detail: 'network_refused' }),
   coreRefusal('unauthenticated', { detail: 'account_missing' }, 'the user of the token was deleted or renamed'),
 ]
+
+const twoStepRefusal = coreRefusal(
+  'denied',
+  { detail: 'two_step_set_up_required' },
+  'a group requires two-step verification of the user, who has not set it up',
+)
 
 const invalidFields: Refusal = {
   code: 400,
@@ -217,7 +225,7 @@ export function refusalsOf(endpoint: EndpointDescription): readonly Refusal[] {
     ...(endpoint.fields === undefined ? [] : [invalid(endpoint.faultyFields)]),
     ...(readsBody ? bodyRefusals : []),
     ...(endpoint.query === undefined ? [] : [invalid(endpoint.faultyQuery)]),
-    ...accessRefusals(endpoint.access, endpoint.guestRefusal),
+    ...accessRefusals(endpoint),
     ...(endpoint.recentSignIn === undefined ? [] : [recentSignInRefusal]),
     ...(endpoint.refusals ?? []),
     ...unexpectedRefusals,
@@ -230,8 +238,9 @@ function invalid(message: string | undefined): Refusal {
   return message === undefined ? invalidFields : { code: 400, text: message, error: 'invalid' }
 }
 
-function accessRefusals(access: Audience, refusalForGuest = guestRefusal): readonly Refusal[] {
+function accessRefusals(endpoint: EndpointDescription): readonly Refusal[] {
+  const { access, setsUpTwoStep, guestRefusal: refusalForGuest = guestRefusal } = endpoint
   if (access === 'anybody') return []
-  if (access === 'guest') return authenticationRefusals
-  return [...authenticationRefusals, access === 'admin' ? adminRefusal : refusalForGuest]
+  const all = [...authenticationRefusals, ...(setsUpTwoStep === true ? [] : [twoStepRefusal])]
+  return access === 'guest' ? all : [...all, access === 'admin' ? adminRefusal : refusalForGuest]
 }

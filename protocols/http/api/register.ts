@@ -20,7 +20,8 @@ export function register(routes: Routes, api: HttpApi, endpoint: Endpoint): void
 }
 
 async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint): Promise<void> {
-  const principal = endpoint.access === 'anybody' ? undefined : await principalOf(api, context.req, context.res)
+  const principal =
+    endpoint.access === 'anybody' ? undefined : await principalOf(api, context.req, context.res, endpoint.setsUpTwoStep)
   if (principal) assertAllowed(principal, endpoint)
   if (endpoint.refusalData !== undefined) context.state.refusalData = endpoint.refusalData.empty
   const params = endpoint.params?.safeParse(context.params)

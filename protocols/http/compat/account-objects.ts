@@ -1,5 +1,6 @@
 /** API representations of accounts, SSH keys and app passwords, and on whose behalf an account is changed. */
 import { z } from 'zod'
+import { lacksTwoStep } from '../../../src/accounts/admission.js'
 import type { AppPasswordRow } from '../../../src/accounts/app-passwords.js'
 import type { Requester } from '../../../src/accounts/fair-queue.js'
 import type { Principal } from '../../../src/accounts/principal.js'
@@ -30,6 +31,11 @@ const accountData = z.object({
 
 export const userData = accountData
   .extend({
+    allow_from: z
+      .array(z.string())
+      .meta({ example: ['10.0.0.0/8', '2001:db8::/32'] })
+      .describe('The addresses and networks from which the account can be used. Empty: from everywhere.'),
+    expires: timestamp.nullable().describe('When the account ends. null: never.'),
     groups: z.array(z.int()).describe('The ids of the groups of the user.'),
     grants: z.array(grantData).describe('Those of the user, without those of its groups.'),
   })
@@ -39,6 +45,8 @@ export const userData = accountData
 export function userObject({ accounts, grants }: ProtocolGateway, user: UserRow): z.input<typeof userData> {
   return {
     ...accountObject(user),
+    allow_from: [...user.allowFrom],
+    expires: user.expires === undefined ? null : wireTime(user.expires),
     groups: [...accounts.groups.of(user.id).groups],
     grants: grants.of({ userId: user.id }).map(grantObject),
   }
@@ -49,6 +57,9 @@ export const ownUserData = accountData
     groups: z
       .array(z.object({ id: z.int(), name: z.string() }).meta({ id: 'GroupName' }))
       .describe('The groups of the user.'),
+    two_step_set_up_required: z
+      .boolean()
+      .describe('Whether the user must set up two-step verification before all else: a group requires it.'),
   })
   .meta({ id: 'CurrentUser' })
 
@@ -67,6 +78,7 @@ export function ownUserObject(
       const name = groups.get(id)?.name
       return name === undefined ? [] : [{ id, name }]
     }),
+    two_step_set_up_required: lacksTwoStep(user, membership),
   }
 }
 
@@ -132,6 +144,8 @@ export const appPasswordData = z
     prefix: z.string().describe('The first characters of the password.'),
     protocols: z.array(z.string()).describe('The protocols that accept the password.'),
     read_only: z.boolean(),
+    folder: z.string().describe('What it opens, as a path of the user, who sees it as `/`.'),
+    expires: timestamp.nullable().describe('When it ends. null: never.'),
     added_time: timestamp,
     last_used_time: timestamp.nullable().describe('Accurate to the minute; null if never used.'),
   })
@@ -144,6 +158,8 @@ export function appPasswordObject(row: AppPasswordRow): z.input<typeof appPasswo
     prefix: `tg-${row.prefix}`,
     protocols: [...row.protocols],
     read_only: row.readOnly,
+    folder: row.folder,
+    expires: row.expires === undefined ? null : wireTime(row.expires),
     added_time: wireTime(row.added),
     last_used_time: row.lastUsed === undefined ? null : wireTime(row.lastUsed),
   }

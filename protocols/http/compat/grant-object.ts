@@ -58,16 +58,17 @@ export const groupData = z
     description: z.string(),
     permission: permissionMask,
     admin: z.boolean().describe('Whether its members are admins.'),
+    require_two_step: z.boolean().describe('Whether its members must set up two-step verification before all else.'),
     members: z.array(z.int()).describe('The ids of its users.'),
     grants: z.array(grantData),
   })
   .meta({ id: 'Group' })
 
 export function groupObject(
-  { id, name, description, permission, admin, members }: Group,
+  { members, requireTwoStep, ...row }: Group,
   grants: readonly Grant[],
 ): z.input<typeof groupData> {
-  return { id, name, description, permission, admin, members: [...members], grants: grants.map(grantObject) }
+  return { ...row, require_two_step: requireTwoStep, members: [...members], grants: grants.map(grantObject) }
 }
 
 export const guestAdmin: Refusal = {

@@ -22,6 +22,7 @@ import { pageData } from '../api/schemas.js'
 const name = requiredText.meta({ example: 'sales' }).describe('Unique, at most 255 bytes.')
 const permission = 'A bit mask of permissions, which its members have besides their own.'
 const admin = 'Whether its members are admins.'
+const requireTwoStep = 'Whether its members must set up two-step verification before all else.'
 const members = z
   .array(integerValue, { error: 'must be a list of ids' })
   .nullish()
@@ -33,6 +34,7 @@ const newGroup = z.object({
   description: text,
   permission: integer(0).describe(permission),
   admin: flag.describe(admin),
+  require_two_step: flag.describe(requireTwoStep),
   members: members.transform((ids) => ids ?? []),
   grants: grantList.nullish().transform((grants) => grants ?? []),
 })
@@ -43,6 +45,7 @@ const changedGroup = z.object({
   description: optionalField(z.string()),
   permission: optionalField(integerValue).describe(permission),
   admin: optionalField(flagValue).describe(admin),
+  require_two_step: optionalField(flagValue).describe(requireTwoStep),
   members: members.transform((ids) => ids ?? undefined),
   grants: optionalField(grantList).describe('All of them: those that are not in the list are deleted.'),
 })
@@ -102,7 +105,8 @@ export const adminGroupEndpoints = [
     fields: newGroup,
     data: z.object({ id: z.int() }),
     refusals: [...groupRefusals, unknownGroup],
-    answer({ api: { gateway }, fields: { members: users, grants, ...group } }) {
+    answer({ api: { gateway }, fields: { members: users, grants, require_two_step: twoStep, ...fields } }) {
+      const group = { ...fields, requireTwoStep: twoStep }
       const { groups } = gateway.accounts
       checkGrants(grants)
       return withGroupErrors(async () => {
@@ -126,13 +130,16 @@ export const adminGroupEndpoints = [
     path: '/api/admin/group/update',
     tag: 'Groups',
     summary: 'Change a group; absent fields are unchanged',
-    description: 'No session ends: what its members may do changes at once.',
+    description:
+      'What its members may do changes at once. No session ends, except those of members who must set up two-step ' +
+      'verification now.',
     access: 'admin',
     recentSignIn: true,
     fields: changedGroup,
     refusals: [...groupRefusals, unknownGroup],
-    async answer({ api: { gateway }, fields: { id, members: users, grants, ...changes } }) {
+    async answer({ api: { gateway }, fields: { id, members: users, grants, require_two_step: twoStep, ...fields } }) {
       const { groups } = gateway.accounts
+      const changes = { ...fields, requireTwoStep: twoStep }
       if (grants !== undefined) checkGrants(grants)
       await withGroupErrors(async () => {
         const before = requireRow(groups.get(id), unknownGroup)

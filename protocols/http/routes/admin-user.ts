@@ -16,6 +16,7 @@ import {
   flag,
   flagValue,
   optionalField,
+  optionalTime,
   integer,
   integerValue,
   paging,
@@ -31,6 +32,11 @@ const groupIds = z.array(integerValue, { error: 'must be a list of ids' })
 const groups = 'The ids of the groups of the user.'
 const grants = 'All grants of the user, besides those of its groups.'
 const grantedOnly = 'Whether the user sees only what a grant allows.'
+const networks = z
+  .array(z.string(), { error: 'must be a list of networks' })
+  .meta({ example: ['10.0.0.0/8', '2001:db8::/32'] })
+const allowFrom = 'The addresses and networks from which the account can be used. Empty: from everywhere.'
+const expires = optionalTime.describe('When the account ends. null: never.')
 
 const newUser = z.object({
   username: requiredText.meta({ example: 'ann' }),
@@ -44,6 +50,11 @@ const newUser = z.object({
   disabled: flag,
   sso_id: text,
   granted_only: flag.describe(grantedOnly),
+  allow_from: networks
+    .nullish()
+    .transform((list) => list ?? [])
+    .describe(allowFrom),
+  expires,
   groups: groupIds
     .nullish()
     .transform((ids) => ids ?? [])
@@ -64,6 +75,8 @@ const changedUser = z.object({
   disabled: optionalField(flagValue),
   sso_id: optionalField(z.string()),
   granted_only: optionalField(flagValue).describe(grantedOnly),
+  allow_from: optionalField(networks).describe(allowFrom),
+  expires,
   groups: optionalField(groupIds).describe(groups),
   grants: optionalField(grantList).describe(grants),
 })
@@ -123,11 +136,12 @@ export const adminUserEndpoints = [
         base_path: basePath,
         sso_id: ssoId,
         granted_only: onlyGranted,
+        allow_from: allowedFrom,
         groups: ids,
         grants: list,
         ...user
       } = fields
-      const account = { ...user, basePath, ssoId, grantedOnly: onlyGranted }
+      const account = { ...user, basePath, ssoId, grantedOnly: onlyGranted, allowFrom: allowedFrom }
       const rights = { groups: ids, grants: list }
       await withRowErrors(unknownUser, () => createUser(gateway, account, rights, requesterOf(principal, context)))
     },
@@ -140,16 +154,21 @@ export const adminUserEndpoints = [
     summary: 'Change an account; absent fields are unchanged',
     description:
       'Changing the name or the password, or disabling the account, ends all sessions of the user. Changes of its groups ' +
-      'and grants end none: they are in force at once.',
+      'and grants end none: they are in force at once. Nobody can lock out the own account by `allow_from` or `expires`.',
     access: 'admin',
     recentSignIn: true,
     fields: changedUser,
     refusals: [...accountRefusals, unknownUser],
-    async answer({ api: { gateway }, context, fields, principal }) {
+    async answer({ api, context, fields, principal }) {
+      const { gateway } = api
       const { id, password, base_path: basePath, sso_id: ssoId, granted_only: onlyGranted, ...others } = fields
-      const { groups: ids, grants: list, ...user } = others
+      const { groups: ids, grants: list, allow_from: allowedFrom, ...user } = others
       const { accounts } = gateway
-      const changes = { ...user, basePath, ssoId, grantedOnly: onlyGranted, password: password || undefined }
+      const limits = { grantedOnly: onlyGranted, allowFrom: allowedFrom }
+      const changes = { ...user, ...limits, basePath, ssoId, password: password || undefined }
+      if (id === principal.userId && !accounts.isPermanentToken(tokenOf(context.req))) {
+        accounts.assertStaysIn(id, changes, api.clientOf(context.req).address)
+      }
       if (ids !== undefined) accounts.groups.assertMayJoin(accounts.users.get(id)?.role, ids)
       if (list !== undefined) checkGrants(list)
       await withRowErrors(unknownUser, async () => {

@@ -4,8 +4,9 @@ import { appPasswordData, appPasswordObject } from '../compat/account-objects.js
 import { withRowErrors } from '../compat/admin-rows.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
-import { flag, paging, requiredText, rowId } from '../api/fields.js'
+import { flag, optionalField, paging, requiredText, rowId, text, timeValue } from '../api/fields.js'
 import type { HttpApi } from '../api/http-api.js'
+import { malformedPath, relativePath } from '../api/refusals.js'
 import { pageOf } from '../api/paging.js'
 import { pageData } from '../api/schemas.js'
 
@@ -17,6 +18,10 @@ const newAppPassword = z.object({
     .meta({ example: ['webdav', 'sftp'] })
     .describe('The protocols that accept the password. Default: all that accept app passwords.'),
   read_only: flag.describe('Whether the password allows only reading and listing.'),
+  folder: text
+    .meta({ example: '/photos' })
+    .describe('What the password opens, as a path of the user. It need not exist. Default: all that the user sees.'),
+  expires: optionalField(timeValue).describe('When the password ends. Default: never.'),
 })
 
 /** The selected protocols that accept app passwords; all if none are selected. Throws a 400 for an unknown name. */
@@ -74,14 +79,17 @@ export const appPasswordEndpoints = [
         when: 'the name is too long, or `protocols` is empty',
       },
       { code: 400, text: 'an account can have at most … app passwords', error: 'invalid' },
+      { code: 400, text: 'the end of an app password must be in the future', error: 'invalid' },
+      ...malformedPath,
+      { ...relativePath, when: '`folder` contains `..`' },
       { code: 500, text: 'app password with the same name already exists', error: 'exists' },
     ],
     async answer({ api, fields, principal }) {
       const { appPasswords } = api.gateway.accounts
-      const { name, read_only: readOnly } = fields
+      const { name, read_only: readOnly, folder, expires } = fields
       const protocols = protocolsOf(api, fields.protocols)
       const created = await withRowErrors(unknownPassword, () =>
-        appPasswords.add(principal.userId, { name, protocols, readOnly }),
+        appPasswords.add(principal.userId, { name, protocols, readOnly, folder, expires }),
       )
       return { ...appPasswordObject(created.row), password: created.password }
     },

@@ -29,7 +29,10 @@ const tokenData = z.object({ token: z.string().describe('The value of the header
 
 const refusals: readonly Refusal[] = [
   { ...coreRefusal('unauthenticated', { detail: 'wrong_credentials' }), code: 400 },
-  { ...coreRefusal('denied', { detail: 'account_disabled' }, 'the password is correct'), code: 400 },
+  ...(['account_disabled', 'account_expired', 'network_refused'] as const).map((detail) => ({
+    ...coreRefusal('denied', { detail }, 'the password is correct'),
+    code: 400,
+  })),
   accountChanged,
   {
     ...coreRefusal('unauthenticated', { detail: 'code_required' }),
@@ -113,6 +116,7 @@ export const authEndpoints = [
     summary: 'Send the password again, for requests that need a sign-in within the last ten minutes',
     description: 'For sessions of the console. Other clients sign in again, and use the new token.',
     access: 'user',
+    setsUpTwoStep: true,
     fields: confirmationFields,
     bodyLimit: signInBodyLimit,
     refusals: [...refusals, noConsoleSession],

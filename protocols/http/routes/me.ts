@@ -37,6 +37,7 @@ export const meEndpoints = [
     summary: 'Get the account of the current user',
     description: 'With the role and the permissions that the user has by its groups.',
     access: 'guest',
+    setsUpTwoStep: true,
     data: ownUserData,
     answer({ api, principal }) {
       const user = api.gateway.accounts.users.get(principal.userId)

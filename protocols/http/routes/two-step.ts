@@ -23,6 +23,7 @@ export const twoStepEndpoints = [
     description: 'The secret takes effect when `verify` succeeds with a code generated from it.',
     access: 'user',
     recentSignIn: true,
+    setsUpTwoStep: true,
     guestRefusal,
     data: z.object({
       qr: z.string().describe('The secret as a QR code: a data URL of a PNG image.'),
@@ -43,6 +44,7 @@ export const twoStepEndpoints = [
     summary: 'Enable two-step verification, or replace its secret, with a code generated from the new secret',
     access: 'user',
     recentSignIn: true,
+    setsUpTwoStep: true,
     guestRefusal,
     fields: z.object({
       code: oneTimeCode

@@ -134,6 +134,8 @@ async function usersOf(
         ssoId: textOf(row.sso_id).slice(0, 255),
         otpSecret,
         grantedOnly: byRoles?.grantedOnly ?? false,
+        allowFrom: [],
+        expires: undefined,
         keys: [],
         grants: [],
       } as const

@@ -187,6 +187,8 @@ class UserMapping {
       otpSecret: '',
       // Whoever enables it opens nothing that a rule closes.
       grantedOnly: faults.length > 0,
+      allowFrom: [],
+      expires: undefined,
       keys: [],
       grants: faults.length > 0 ? grants.filter(({ allow }) => allow.length === 0) : grants,
     } as const

@@ -20,5 +20,5 @@ export function groupOf(
   if (taken.some(({ name }) => name === group.name)) {
     throw new GatewayError('invalid', { reason: 'another group has this name' })
   }
-  return { ...group, admin: false, grants: allGrants.take(group.grants) }
+  return { ...group, admin: false, requireTwoStep: false, grants: allGrants.take(group.grants) }
 }

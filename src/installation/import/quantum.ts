@@ -253,6 +253,8 @@ class UserMapping {
       ssoId: '',
       otpSecret: data.otpEnabled && isSecret ? data.totpSecret : '',
       grantedOnly: true,
+      allowFrom: [],
+      expires: undefined,
       keys: [],
       grants: own.grants,
     } as const

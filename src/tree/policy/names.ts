@@ -3,7 +3,7 @@
  * `one-path.ts`.
  */
 import type { Principal } from '../../accounts/principal.js'
-import { childOf, isWithin, segmentsOf, within, type Path } from '../../base/path.js'
+import { childOf, isWithin, root, segmentsOf, within, type Path } from '../../base/path.js'
 import { maxSteps, stepsOf } from '../../base/patterns.js'
 import type { Entry } from '../../contract/entry.js'
 import { covers, type Rule } from '../folder-rules.js'
@@ -11,11 +11,11 @@ import type { GrantedPath } from '../grant-trie.js'
 
 /**
  * Whether the grants let the principal know that the path exists. The base folder of a user who is granted only is
- * always seen, without its members.
+ * always seen, without its members; one that the user has narrowed is seen as any other folder.
  */
 export function isSeen(principal: Principal, path: Path, granted: GrantedPath | undefined): boolean {
   if (granted === undefined || grants('see', granted) || granted.opensBelow) return true
-  return granted.grantedOnly && path === principal.baseIn(path)
+  return granted.grantedOnly && principal.folder === root && path === principal.baseIn(path)
 }
 
 /** Whether the grants allow a right that needs no permission where no grant mentions it. */
@@ -135,7 +135,7 @@ export function seenNames(granted: GrantedPath | undefined): SeenNames {
 export function isHidden(principal: Principal, path: Path, folder: Rule | undefined): boolean {
   if (!hidesNames(principal, folder)) return false
   // Segments of the base are visible, because an administrator has assigned it.
-  return hidesSegmentOf(folder, path, segmentsOf(principal.base).length - segmentsOf(folder.path).length)
+  return hidesSegmentOf(folder, path, segmentsOf(principal.accountBase).length - segmentsOf(folder.path).length)
 }
 
 /**

@@ -120,9 +120,9 @@ void t.test('after five failures the address is locked, even for the right passw
 void t.test('accounts have the same fields in every response, and keys have all of theirs', async (t) => {
   const admin = await serve(t)
   const familyFields = 'allow_ldap base_path disabled id otp password permission role sso_id username'.split(' ')
-  const fields = [...familyFields, 'granted_only', 'grants', 'groups'].sort()
+  const fields = [...familyFields, 'allow_from', 'expires', 'granted_only', 'grants', 'groups'].sort()
   const own = Object.keys((await admin.get('/api/me')).data as object)
-  t.strictSame(own.sort(), [...familyFields, 'granted_only', 'groups'].sort())
+  t.strictSame(own.sort(), [...familyFields, 'granted_only', 'groups', 'two_step_set_up_required'].sort())
   const { content } = (await admin.get('/api/admin/user/list')).data as { content: { id: number }[] }
   for (const user of content) {
     t.strictSame(Object.keys(user).sort(), fields)

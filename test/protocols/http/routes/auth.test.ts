@@ -78,6 +78,7 @@ void t.test('/api/me returns the account without its secrets', async (t) => {
     'permission',
     'role',
     'sso_id',
+    'two_step_set_up_required',
     'username',
   ])
 })
