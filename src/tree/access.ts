@@ -41,6 +41,10 @@ export interface SeenEntry extends Entry {
   readonly unreadable?: true
 }
 
+/** Each is an action, and the right that it asks. */
+const folderActions = ['write', 'rename', 'move', 'copy', 'remove'] as const
+export type FolderRight = (typeof folderActions)[number]
+
 export class Access implements Authority {
   readonly tree: MountedTree
 
@@ -431,6 +435,11 @@ export class Access implements Authority {
   folderRights(folder: Path): FolderRights {
     const rule = this.dependencies.rules.nearest(folder)
     return onePath.folderRights(this.principal, folder, rule, this.#granted(folder))
+  }
+
+  /** What the principal may do with those entries of the folder that have no grants of their own. */
+  rightsInFolder(folder: Path, password: string | undefined): readonly FolderRight[] {
+    return folderActions.filter((action) => this.#verdictOnMembers(action, folder, password) === 'allow')
   }
 
   /** Whether the principal may make something in the folder. */

@@ -7,7 +7,7 @@ import { Pauses } from '../base/pauses.js'
 import { foldName } from '../database/search/folding.js'
 import type { FolderListing } from '../storage/listings.js'
 import type { Order } from '../storage/sorting.js'
-import { needsSignature, type Access, type Place, type SeenEntry } from './access.js'
+import { needsSignature, type Access, type FolderRight, type Place, type SeenEntry } from './access.js'
 import type { AccessOptions } from './operation-options.js'
 import { covers } from './folder-rules.js'
 import type { FolderRights } from './policy/one-path.js'
@@ -64,6 +64,7 @@ export interface Listing {
   /** Number of entries in all parts. */
   readonly total: number
   readonly folder: FolderView
+  readonly rights: readonly FolderRight[]
   /** As `FolderListing.serialized`; undefined if these entries are not a whole cached listing. */
   readonly serialized: FolderListing['serialized']
 }
@@ -91,6 +92,7 @@ export async function list(access: Access, path: Path, options: FolderListOption
     entries,
     total: shown.length,
     folder: folderView(access, at),
+    rights: access.rightsInFolder(at, options.password),
     serialized: entries === listing.entries ? listing.serialized : undefined,
   }
 }

@@ -33,6 +33,10 @@ export const fileData = z
     type: fileType,
     hashinfo: z.string().describe('`hash_info` as JSON text.'),
     hash_info: z.record(z.string(), z.string()).nullable().describe('Hexadecimal digests by name of the algorithm.'),
+    unreadable: z
+      .literal(true)
+      .optional()
+      .describe('Only of a file that the user sees and may not read. An extension of this gateway.'),
     mount_details: mountDetailsData
       .optional()
       .describe('In bytes. Only for mount points, not for guests, and unless settings hide it.'),
@@ -97,7 +101,7 @@ export function fileObjectConverter(
     const type = isFolder ? fileTypeNumbers.folder : typeOf(entry.name)
     const modified = wireTime(entry.modified)
     const { created, hashes } = entry
-    return {
+    const object = {
       name: entry.name,
       size: entry.size,
       is_dir: isFolder,
@@ -109,6 +113,7 @@ export function fileObjectConverter(
       hashinfo: hashes === undefined ? 'null' : JSON.stringify(hashes),
       hash_info: hashes ?? null,
     }
+    return entry.kind === 'file' && entry.unreadable === true ? { ...object, unreadable: true } : object
   }
 }
 

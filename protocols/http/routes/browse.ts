@@ -25,6 +25,7 @@ import {
   wireTime,
   type FileObject,
 } from '../compat/object.js'
+import { right } from '../compat/grant-object.js'
 import { sliceOf } from '../api/paging.js'
 import { accessDenied, pathRefusals, coreRefusal } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'
@@ -45,6 +46,12 @@ const listData = z.object({
   ...folderFields,
   write: z.boolean().describe('Whether the user may write in the folder.'),
   write_content_bypass: z.boolean().describe('Whether a folder rule allows everyone to write.'),
+  rights: z
+    .array(right)
+    .describe(
+      'Those of `write`, `rename`, `move`, `copy` and `remove` that the user has for the entries here that have no ' +
+        'grants of their own. An extension of this gateway.',
+    ),
 })
 const detailData = fileData.extend({
   raw_url: z.string().describe('The download URL; empty for a folder, and for a file that the user may not read.'),
@@ -92,7 +99,7 @@ export const browseEndpoints = [
       const { baseUrl } = api.clientOf(context.req)
       const folderPath = cleanPath(fields.path)
       const { offset, limit } = sliceOf(fields)
-      const { entries, total, folder, serialized } = await withResponses(browseResponses, () =>
+      const { entries, total, folder, rights, serialized } = await withResponses(browseResponses, () =>
         fs.list(folderPath, {
           signal: signalOf(context.res),
           password: fields.password || headers.password,
@@ -118,6 +125,7 @@ export const browseEndpoints = [
         header: folder.header,
         write: folder.write,
         write_content_bypass: folder.writeByRule,
+        rights: [...rights],
         provider: folder.provider,
       }
     },

@@ -58,6 +58,7 @@ void t.test('list and get return every field with its type', async (t) => {
     header: 'string',
     write: 'boolean',
     write_content_bypass: 'boolean',
+    rights: ['string'],
     provider: 'string',
   })
   const { content } = listing.data as { content: { name: string; modified: string; created: string }[] }

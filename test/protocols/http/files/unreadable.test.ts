@@ -42,9 +42,12 @@ void t.test('lists and details have no signature and no URL', { skip }, async (t
     const shut = await listed(ann, path)
     t.same([...shut.keys()].sort(), ['photo.png', 'photo.txt'])
     t.equal(shut.get('photo.png')?.size, 4, 'it is seen')
+    t.equal(shut.get('photo.png')?.unreadable, true)
     t.same(urls(shut.get('photo.png')), [false, false], path)
   }
-  t.same(urls((await listed(admin, '/m/shut')).get('photo.png')), [true, true], 'others have them')
+  const forOthers = (await listed(admin, '/m/shut')).get('photo.png')
+  t.same(urls(forOthers), [true, true], 'others have them')
+  t.notOk(forOthers && 'unreadable' in forOthers)
   const open = await listed(ann, '/m/open')
   t.same(urls(open.get('photo.png')), [true, true])
   t.same(urls(open.get('own.png')), [true, true], 'a symlink to what is readable')
@@ -53,7 +56,7 @@ void t.test('lists and details have no signature and no URL', { skip }, async (t
   for (const path of ['/m/shut/photo.png', '/m/open/link.png', '/m/open/way/photo.png']) {
     const { code, data } = await ann.post('/api/fs/get', { path })
     const details = data as Details
-    t.same([code, details.raw_url, ...urls(details)], [200, '', false, false], path)
+    t.same([code, details.raw_url, details.unreadable, ...urls(details)], [200, '', true, false, false], path)
     t.same(details.related?.filter(({ sign }) => sign !== '').map(({ name }) => name) ?? [], [], path)
   }
   const { data } = await ann.post('/api/fs/get', { path: '/m/open/own.png' })
@@ -69,6 +72,24 @@ void t.test('a file that is denied to somebody has a signature for everybody els
   t.equal((await fetch(`${admin.url}/d/m/open/photo.png?sign=${sign}`)).status, 200)
   const { data } = await admin.post('/api/fs/get', { path: '/m/open/photo.png' })
   t.equal((await fetch((data as Details).raw_url)).status, 200)
+})
+
+void t.test('a listing tells what the user may do with the entries of the folder', async (t) => {
+  const admin = await serve(t)
+  for (const path of ['/a/b', '/a/ruled']) await admin.post('/api/fs/mkdir', { path })
+  const ann = await admin.as('ann', ['rename', 'copy'])
+  const rightsOf = async (path: string, password = '') => {
+    const { data } = await ann.post('/api/fs/list', { path, password })
+    return (data as { rights: readonly string[] }).rights
+  }
+  t.same(await rightsOf('/a'), ['rename', 'copy'], 'by permissions')
+  await admin.grant('ann', '/a', { allow: ['write', 'remove'], deny: ['copy'] })
+  t.same(await rightsOf('/a'), ['write', 'rename', 'remove'], 'by the grants, and by permissions where none says it')
+  t.same(await rightsOf('/'), ['rename', 'copy'])
+  await admin.post('/api/admin/meta/create', { path: '/a/ruled', write_users: [1], write_users_sub: true })
+  t.same(await rightsOf('/a/ruled'), [], 'a rule closes what a grant opens')
+  await admin.post('/api/admin/meta/create', { path: '/a/b', password: 'secret', p_sub: true })
+  t.same(await rightsOf('/a/b', 'secret'), ['write', 'rename', 'remove'], 'with the password of the folder')
 })
 
 void t.test('no link is made', { skip }, async (t) => {

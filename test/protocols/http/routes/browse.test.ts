@@ -31,6 +31,7 @@ void t.test('list shows a folder', async (t) => {
       header: '',
       write: true,
       write_content_bypass: false,
+      rights: ['write', 'rename', 'move', 'copy', 'remove'],
       provider: 'Local',
     },
   })
@@ -129,6 +130,7 @@ void t.test('a long listing, which is written in chunks, is complete', async (t)
       header: '',
       write: true,
       write_content_bypass: false,
+      rights: ['write', 'rename', 'move', 'copy', 'remove'],
       provider: 'Local',
     },
   )
