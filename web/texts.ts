@@ -97,12 +97,14 @@ export const texts = {
     passwordHint: 'This folder is protected by a password.',
     passwordWrong: 'The password is wrong, or you have no permission.',
     unlock: 'Open folder',
+    unreadable: 'not readable for you',
     failed: 'This folder cannot be shown',
     tooManyToZip: 'Too many entries are selected for one archive. Download the whole folder, or select fewer.',
   },
 
   look: {
     none: 'This kind of file cannot be shown here. Download it to open it.',
+    unreadable: 'You can see that this file exists, but you may not read it.',
     edit: 'Edit',
     source: 'Show the source',
     saved: 'The file is saved.',

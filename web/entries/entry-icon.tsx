@@ -1,5 +1,5 @@
 /** Pictures of entries: their thumbnail if there is one, else a symbol of their kind. */
-import { File, FileAudio, FileImage, FileText, FileVideo, Folder, type LucideIcon } from 'lucide-preact'
+import { File, FileAudio, FileImage, FileLock, FileText, FileVideo, Folder, type LucideIcon } from 'lucide-preact'
 import { useState } from 'preact/hooks'
 import { FileType } from '../api/schema.ts'
 import { previewUrl } from './preview-url.ts'
@@ -22,10 +22,10 @@ export function EntryIcon({
   entry,
   size = 20,
 }: {
-  readonly entry: Pick<Entry, 'type' | 'is_dir'>
+  readonly entry: Pick<Entry, 'type' | 'is_dir' | 'unreadable'>
   readonly size?: number
 }) {
-  const Symbol = symbols[entry.type]
+  const Symbol = entry.unreadable === true ? FileLock : symbols[entry.type]
   return <Symbol aria-hidden size={size} class={entry.is_dir ? 'icon-folder' : 'icon-file'} />
 }
 
@@ -38,7 +38,9 @@ export function Thumbnail({ entry, treePath }: { readonly entry: Entry; readonly
 }
 
 /** A picture from this server: others must not learn what is looked at. */
-function thumbnailOf({ name, sign, size, thumb, type }: Entry, treePath: string): string | undefined {
+function thumbnailOf(entry: Entry, treePath: string): string | undefined {
+  const { name, sign, size, thumb, type, unreadable } = entry
+  if (unreadable === true) return undefined
   if (thumb !== '') {
     const { pathname, search, searchParams } = new URL(thumb, document.baseURI)
     if (pathname.startsWith(`${basePath}/d/`) && searchParams.get('type') === 'thumb') return pathname + search

@@ -65,6 +65,13 @@ export function entryInMemory(path: string, name: string): Entry | undefined {
   return undefined
 }
 
+/** Whether the user may not read one of these files of a folder, as far as the pages in memory tell. */
+export function isAnyUnreadable(path: string, names: ReadonlySet<string>): boolean {
+  return queryClient
+    .getQueriesData<FolderPage>({ queryKey: ['folder', path] })
+    .some(([, page]) => page?.content.some(({ name, unreadable }) => unreadable === true && names.has(name)))
+}
+
 function pageOf(index: number): number {
   return Math.floor(index / pageLength)
 }

@@ -2,7 +2,14 @@
 import { reporting } from '../components/notices.tsx'
 import { addressOf, joined } from '../components/places.ts'
 import { download } from './download.ts'
-import { allNames, entryInMemory, prefetchFolder, type Display, type Entry } from '../entries/folder.ts'
+import {
+  allNames,
+  entryInMemory,
+  isAnyUnreadable,
+  prefetchFolder,
+  type Display,
+  type Entry,
+} from '../entries/folder.ts'
 import type { Rights } from './rights.ts'
 import { select, selection } from './selection.ts'
 
@@ -50,12 +57,13 @@ export function folderActions(options: ActionsOptions): Actions {
         case 'open':
           return names.size === 1
         case 'link':
-          return names.size === 1 && name !== undefined && entryInMemory(path, name)?.is_dir !== true
+          return names.size === 1 && name !== undefined && isReadableFile(entryInMemory(path, name))
         case 'download':
-          return names.size > 0
+          return names.size > 0 && !isAnyUnreadable(path, names)
+        case 'copy':
+          return names.size > 0 && rights.copy && !isAnyUnreadable(path, names)
         case 'rename':
         case 'move':
-        case 'copy':
         case 'remove':
           return names.size > 0 && rights[action]
       }
@@ -78,4 +86,9 @@ export function folderActions(options: ActionsOptions): Actions {
       }
     },
   }
+}
+
+/** Whether a link to the entry can be made, as far as it is known. */
+function isReadableFile(entry: Entry | undefined): boolean {
+  return entry?.is_dir !== true && entry?.unreadable !== true
 }

@@ -60,8 +60,9 @@ export function GridRow(props: GridRowProps) {
   )
 }
 
-function labelOf({ name, is_dir: isFolder, size, modified }: Entry): string {
-  return [name, isFolder ? texts.files.folder : formatSize(size), formatTime(modified)].filter(Boolean).join(', ')
+function labelOf({ name, is_dir: isFolder, size, modified, unreadable }: Entry): string {
+  const facts = [isFolder ? texts.files.folder : formatSize(size), formatTime(modified)]
+  return [name, ...facts, unreadable === true && texts.files.unreadable].filter(Boolean).join(', ')
 }
 
 function RowCells({ entry }: { readonly entry: Entry }) {
@@ -70,6 +71,7 @@ function RowCells({ entry }: { readonly entry: Entry }) {
       <span role="gridcell" class="cell-name">
         <EntryIcon entry={entry} />
         <span class="name">{entry.name}</span>
+        {entry.unreadable === true && <span class="muted problem">{texts.files.unreadable}</span>}
       </span>
       <span role="gridcell" class="cell-size">
         {entry.is_dir ? '' : formatSize(entry.size)}

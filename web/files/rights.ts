@@ -1,4 +1,5 @@
 /** What the user may do in a folder. */
+import { Right } from '../api/schema.ts'
 import type { Me } from '../session/me.ts'
 import { may } from '../session/permissions.ts'
 import type { FolderPage } from '../entries/folder.ts'
@@ -14,16 +15,16 @@ export interface Rights {
   readonly remove: boolean
 }
 
-/** The rights of the user and those by folder rules. None while the folder is not loaded. */
+/** By permissions, folder rules and grants. None while the folder is not loaded. */
 export function rightsIn(me: Me, folder: FolderPage | undefined): Rights {
-  const mayChange = folder?.write === true
+  const mayDo = (right: FolderPage['rights'][number]) => folder?.rights.includes(right) === true
   return {
-    write: mayChange && (may(me, 'write') || folder.write_content_bypass),
-    // A rule may still refuse it: the listing does not say so for users without the permission to write.
+    write: mayDo(Right.write),
+    // A rule or a grant may still refuse it: the listing does not say so for users without the permission to write.
     fromUrls: folder !== undefined && may(me, 'offlineDownload'),
-    rename: mayChange && may(me, 'rename'),
-    move: mayChange && may(me, 'move'),
-    copy: folder !== undefined && may(me, 'copy'),
-    remove: mayChange && may(me, 'remove'),
+    rename: mayDo(Right.rename),
+    move: mayDo(Right.move),
+    copy: mayDo(Right.copy),
+    remove: mayDo(Right.remove),
   }
 }

@@ -36,12 +36,16 @@ export function FilePage({ path, treePath, file }: FilePageProps) {
         <h1>{file.name}</h1>
         <span class="muted">{[formatSize(file.size), formatTime(file.modified)].filter(Boolean).join(', ')}</span>
         <span class="space" />
-        <button type="button" onClick={() => setLinking(true)}>
-          <Link2 aria-hidden size={16} /> {texts.files.link}
-        </button>
-        <a class="button" href={downloadUrl(treePath, file.sign)} download={file.name}>
-          <Download aria-hidden size={16} /> {texts.files.download}
-        </a>
+        {file.unreadable !== true && (
+          <>
+            <button type="button" onClick={() => setLinking(true)}>
+              <Link2 aria-hidden size={16} /> {texts.files.link}
+            </button>
+            <a class="button" href={downloadUrl(treePath, file.sign)} download={file.name}>
+              <Download aria-hidden size={16} /> {texts.files.download}
+            </a>
+          </>
+        )}
       </header>
       <Loaded>
         <Content key={path} path={path} treePath={treePath} file={file} />
@@ -72,6 +76,7 @@ function Content({ path, treePath, file }: ContentProps) {
     case 'markdown':
       return <TextView path={path} source={source} name={file.name} isMarkdown={viewer === 'markdown'} />
     case 'none':
-      return <p class="loading">{texts.look.none}</p>
+    case 'unreadable':
+      return <p class="loading">{texts.look[viewer]}</p>
   }
 }

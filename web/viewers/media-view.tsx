@@ -35,5 +35,8 @@ export function MediaView({ kind, source, file, folder }: MediaViewProps) {
 
 /** The files beside the film that browsers read as subtitles. */
 function subtitlesOf({ related }: ShownFile) {
-  return related?.filter(({ name, is_dir: isFolder }) => !isFolder && name.toLowerCase().endsWith('.vtt')) ?? []
+  return (
+    related?.filter((file) => !file.is_dir && file.unreadable !== true && file.name.toLowerCase().endsWith('.vtt')) ??
+    []
+  )
 }

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/preact-query'
 import { lazy } from 'preact/compat'
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
+import { Right } from '../api/schema.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { Failure } from '../components/failure.tsx'
 import { parentOf } from '../components/places.ts'
@@ -70,5 +71,5 @@ async function loadText(url: string, signal: AbortSignal): Promise<LoadedText> {
 
 async function mayWriteIn(folder: string): Promise<boolean> {
   const fields = { path: folder, password: folderPasswords.of(folder), page: 1, per_page: 1 }
-  return (await post('/api/fs/list', fields)).write
+  return (await post('/api/fs/list', fields)).rights.includes(Right.write)
 }

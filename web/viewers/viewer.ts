@@ -2,7 +2,8 @@
 import { FileType } from '../api/schema.ts'
 import type { ShownFile } from './file-page.tsx'
 
-export type Viewer = 'image' | 'video' | 'audio' | 'pdf' | 'markdown' | 'text' | 'none'
+/** 'unreadable': a grant does not let the user read the file. */
+export type Viewer = 'image' | 'video' | 'audio' | 'pdf' | 'markdown' | 'text' | 'none' | 'unreadable'
 
 const byType: Readonly<Record<FileType, Viewer | undefined>> = {
   [FileType.unknown]: undefined,
@@ -19,7 +20,9 @@ const byExtension: Readonly<Record<string, Viewer>> = { pdf: 'pdf', md: 'markdow
 /** Texts up to this size are shown, in bytes. */
 const largestText = 4 * 2 ** 20
 
-export function viewerOf({ name, type, size }: Pick<ShownFile, 'name' | 'type' | 'size'>): Viewer {
+export function viewerOf(file: Pick<ShownFile, 'name' | 'type' | 'size' | 'unreadable'>): Viewer {
+  const { name, type, size, unreadable } = file
+  if (unreadable === true) return 'unreadable'
   // Files of unknown types are often texts: the viewer of texts finds out.
   const viewer = byExtension[name.slice(name.lastIndexOf('.') + 1).toLowerCase()] ?? byType[type] ?? 'text'
   return (viewer === 'text' || viewer === 'markdown') && size > largestText ? 'none' : viewer
