@@ -20,6 +20,7 @@ const places = [
   { name: 'profile', address: '/@profile', needs: 'account' },
   { name: 'storages', address: '/@manage/storages', needs: 'admin' },
   { name: 'users', address: '/@manage/users', needs: 'admin' },
+  { name: 'groups', address: '/@manage/groups', needs: 'admin' },
   { name: 'rules', address: '/@manage/rules', needs: 'admin' },
   { name: 'settings', address: '/@manage/settings', needs: 'admin' },
   { name: 'administration', address: '/@manage', needs: 'admin' },

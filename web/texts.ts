@@ -1,5 +1,5 @@
 /** All texts of the console, in English. A translation is a file of the same shape. */
-import { Permission, Role, SettingGroup, TaskState } from './api/schema.ts'
+import { Permission, Right, Role, SettingGroup, TaskState } from './api/schema.ts'
 
 export const texts = {
   appName: 'Tidegate',
@@ -14,6 +14,11 @@ export const texts = {
   copyFailed: 'The browser does not allow copying. Select the text and copy it.',
   menu: 'Menu',
   remove: 'Remove',
+  /** `ann, bob and 3 more`. */
+  andMore,
+  filter: (what: string) => `Filter: ${what}`,
+  chosen: (count: number) => `${count.toLocaleString()} chosen.`,
+  moreToFind: (count: number) => `${count.toLocaleString()} more: type a part of the name to find them.`,
   loading: 'Loading …',
   notLoaded: 'This part of the page could not be loaded. Check the connection and try again.',
   unreachable: 'The server cannot be reached. Check the connection and try again.',
@@ -345,6 +350,7 @@ export const texts = {
     pages: {
       storages: 'Storages',
       users: 'Users',
+      groups: 'Groups',
       rules: 'Rules',
       settings: 'Settings',
       locks: 'Locks',
@@ -388,6 +394,13 @@ export const texts = {
       role: 'Role',
       roles: { [Role.general]: 'user', [Role.guest]: 'guest', [Role.admin]: 'administrator' },
       base: 'Base folder',
+      groups: 'Groups',
+      grants: 'Rights in folders',
+      grantedOnly: 'Sees only what is granted',
+      grantedOnlyHint:
+        'Without a grant, such a user sees an empty folder. The permissions below open protocols and functions, and no folder.',
+      outsideBase: (base: string) => `This grant has no effect: it is outside the base folder, ${base}.`,
+      notForAdmins: 'Grants do not apply to administrators.',
       state: 'State',
       disabled: 'disabled',
       enabled: 'enabled',
@@ -410,6 +423,78 @@ export const texts = {
       },
       deleteTitle: 'Delete user',
       deleteWarning: (name: string) => `${name} can no longer sign in. Files are not deleted.`,
+    },
+    groups: {
+      about:
+        'The members of a group have its permissions and its grants besides their own. A change is in force at once, and signs nobody out.',
+      none: 'There is no group yet. With one you give several people the same rights in the same folders.',
+      add: 'Add a group',
+      edit: 'Edit',
+      editTitle: (name: string) => `Edit ${name}`,
+      name: 'Name',
+      description: 'Description',
+      admin: 'Its members are administrators',
+      permissions: 'Permissions of its members',
+      members: 'Members',
+      gives: 'What it gives',
+      administration: 'administration',
+      grants: 'Rights in folders',
+      outsideBase: (names: readonly string[], more: number) =>
+        `This grant has no effect for ${andMore(names, more)}: it is outside of the base folder.`,
+      notForAdmins: 'Grants do not apply to administrators: these have no effect for the members.',
+      deleteTitle: 'Delete group',
+      deleteWarning: (name: string) =>
+        `The members of ${name} lose its permissions and grants, and what it denies them is no longer denied. The accounts stay.`,
+    },
+    grants: {
+      about:
+        'A grant holds for a folder and everything in it. Where several do, the one with the longest path decides. What they leave open, the permissions decide.',
+      add: 'Add a folder',
+      of: (path: string) => (path === '' ? 'New grant' : path),
+      path: 'Folder or file',
+      rights: 'Rights',
+      presets: {
+        look: 'See and read',
+        add: 'See, read and add',
+        change: 'See, read, add and change',
+        everything: 'Everything',
+        nothing: 'Nothing here',
+        custom: 'Custom',
+      },
+      presetHints: {
+        look: 'See names, and read and download files. All else is left open.',
+        add: 'Also upload files and make folders. Adding includes replacing: an upload may take the place of a file of the same name.',
+        change:
+          'Also rename, move, copy and delete what is in the folder. The folder itself stays, unless the same is granted above it.',
+        everything: 'Also share, once this server can do that.',
+        nothing: 'The folder and everything in it do not exist for these people, unless a grant below says otherwise.',
+      },
+      custom: (allowed: readonly string[], denied: readonly string[]) =>
+        [
+          allowed.length > 0 && `Allowed: ${allowed.join(', ')}.`,
+          denied.length > 0 && `Denied: ${denied.join(', ')}.`,
+          allowed.length + denied.length === 0 && 'This grant says nothing yet.',
+        ]
+          .filter(Boolean)
+          .join(' '),
+      switches: 'Every right by itself',
+      right: 'Right',
+      choices: { allow: 'Allowed', deny: 'Denied', unmentioned: 'Left open' },
+      rightTexts: {
+        [Right.see]: 'See names, sizes and times',
+        [Right.read]: 'Read and download',
+        [Right.write]: 'Add, replace and edit',
+        [Right.rename]: 'Rename',
+        [Right.move]: 'Move',
+        [Right.copy]: 'Copy',
+        [Right.remove]: 'Delete',
+        [Right.share]: 'Share',
+      },
+      switchesHint: 'Whoever is allowed anything also sees. Whoever is denied to see can do nothing.',
+      linksStay:
+        'Links to files that somebody has already made stay valid: whoever has one can still open the file. Links end by themselves only if you set “Hours until links expire”.',
+      nothingThere: (path: string) =>
+        `There is no ${path}. The grant has no effect until there is: check the spelling. Save again to keep it.`,
     },
     rules: {
       about: 'A rule applies to a folder, and to what is below it where you say so.',
@@ -652,9 +737,14 @@ export const texts = {
     profile: 'Profile',
     storages: 'Storages',
     users: 'Users',
+    groups: 'Groups',
     rules: 'Rules',
     settings: 'Settings',
     administration: 'Administration',
     search: 'Search',
   },
 } as const
+
+function andMore(names: readonly string[], more: number): string {
+  return more === 0 ? names.join(', ') : `${names.join(', ')} and ${more.toLocaleString()} more`
+}

@@ -56,6 +56,7 @@ const pages: Readonly<Record<string, Ready>> = {
   '/@profile': table('Sessions'),
   '/@manage/storages': table('Storages'),
   '/@manage/users': table('Users'),
+  '/@manage/groups': table('Groups'),
   '/@manage/rules': table('Rules'),
   '/@manage/settings': (page) => page.getByRole('textbox', { name: 'Site title' }).waitFor(),
   '/@manage/settings?group=0': text('Replace the token'),
@@ -75,6 +76,7 @@ const dialogs: Readonly<Record<string, readonly string[]>> = {
   '/@profile': ['Set up', 'Add an SSH key', 'Remove ann@laptop', 'Create an app password', 'Remove program'],
   '/@manage/storages': ['Add a storage', 'Edit /', 'Delete /'],
   '/@manage/users': ['Add a user', 'Edit ann', 'Delete ann'],
+  '/@manage/groups': ['Add a group', 'Edit sales', 'Delete sales'],
   '/@manage/rules': ['Add a rule', 'Delete /closed'],
   '/@manage/settings?group=0': ['Replace the token'],
 }
@@ -104,6 +106,12 @@ void t.test('accessibility', { skip: withoutBrowser }, async (t) => {
   await call('/api/admin/index/build', {})
   await call('/api/admin/meta/create', { path: '/closed', password: 'x', p_sub: true })
   await call('/api/admin/meta/create', { path: '/', header: '# Above', readme: 'See [below](below).' })
+  const grants = [
+    { path: '/folder', allow: ['see'], deny: ['write'] },
+    { path: '/closed', allow: [], deny: ['see'] },
+  ]
+  const group = { name: 'sales', description: 'Those who sell', members: [1], grants }
+  await call('/api/admin/group/create', group)
   await call('/api/me/sshkey/add', { title: 'ann@laptop', key: keyLine() })
   await call('/api/me/app_password/add', { name: 'program', protocols: ['webdav'], read_only: false })
   await call('/api/admin/storage/create', { mount_path: '/other', driver: 'Memory', addition: '{}' })
@@ -142,6 +150,7 @@ void t.test('accessibility', { skip: withoutBrowser }, async (t) => {
       for (const name of dialogs[address] ?? []) {
         await button(page, name).click()
         await page.getByRole('dialog').waitFor()
+        for (const more of await button(page, 'Every right by itself').all()) await more.click()
         await check(page, `${address}: ${name}`, [lightAndWide, darkAndNarrow], 'dialog')
         await page.keyboard.press('Escape')
         await page.getByRole('dialog').waitFor({ state: 'detached' })

@@ -4,6 +4,7 @@ import { Link, Redirect, Route, Switch, useLocation } from 'wouter-preact'
 import { texts } from '../texts.ts'
 import { AboutPage } from './about-page.tsx'
 import { DownloadsPage } from './downloads-page.tsx'
+import { GroupsPage } from './groups-page.tsx'
 import { IndexPage } from './index-page.tsx'
 import { LocksPage } from './locks-page.tsx'
 import { LogPage } from './log-page.tsx'
@@ -19,6 +20,7 @@ type Subject = keyof typeof texts.admin.pages
 const pages: Readonly<Record<Subject, ComponentType>> = {
   storages: StoragesPage,
   users: UsersPage,
+  groups: GroupsPage,
   rules: RulesPage,
   settings: SettingsPage,
   about: AboutPage,
@@ -30,7 +32,7 @@ const pages: Readonly<Record<Subject, ComponentType>> = {
 }
 
 /** The subjects in the bar of every page (`frame.tsx`). */
-const barSubjects: readonly Subject[] = ['storages', 'users', 'rules', 'settings']
+const barSubjects: readonly Subject[] = ['storages', 'users', 'groups', 'rules', 'settings']
 const furtherSubjects = (Object.keys(pages) as Subject[]).filter((subject) => !barSubjects.includes(subject))
 
 export default function AdminPages() {

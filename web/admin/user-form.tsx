@@ -1,18 +1,21 @@
 /** The form of an account. */
 import { useState } from 'preact/hooks'
-import { ApiError, post, type Data } from '../api/client.ts'
+import { ApiError, get, post } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
 import { Permission, Role } from '../api/schema.ts'
 import { FolderField } from '../files/folder-field.tsx'
 import { Check } from '../components/check.tsx'
+import { ChoiceList } from '../components/choice-list.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { report, reporting } from '../components/notices.tsx'
-import { changed } from '../components/rows.ts'
+import { changed, useRows } from '../components/rows.ts'
 import { CodeField } from '../session/code-field.tsx'
 import { lastUser } from '../session/me.ts'
 import { texts } from '../texts.ts'
-
-export type User = Data<'/api/admin/user/list'>['content'][number]
+import { groupsIn, membershipChanged, type User } from './accounts.ts'
+import { editedGrants, reaches, sentGrants } from './grants.ts'
+import { GrantsField, usePathCheck } from './grants-field.tsx'
+import { PermissionBoxes } from './permission-boxes.tsx'
 
 interface UserFormProps {
   /** Absent: a new one. */
@@ -30,14 +33,27 @@ export function UserForm({ user, onClose }: UserFormProps) {
   const [base, setBase] = useState(user?.base_path ?? '/')
   const [disabled, setDisabled] = useState(user?.disabled ?? false)
   const [permission, setPermission] = useState(user?.permission ?? usualPermissions)
+  const { data: groups } = useRows('groups', () => get('/api/admin/group/list'))
+  const [memberOf, setMemberOf] = useState<readonly number[]>(user?.groups ?? [])
+  const [grantedOnly, setGrantedOnly] = useState(user?.granted_only ?? false)
+  const [before] = useState(() => editedGrants(user?.grants ?? []))
+  const [grants, setGrants] = useState(before)
+  const checkPaths = usePathCheck(before)
   const [hasTwoStep, setHasTwoStep] = useState(user?.otp ?? false)
   const [endingOwn, setEndingOwn] = useState(false)
   const { users } = texts.admin
   async function save(): Promise<void> {
-    const fields = { username: name, password, base_path: base, disabled, permission, role: user?.role ?? Role.general }
+    await checkPaths(grants)
+    const account = { username: name, password, base_path: base, disabled, permission, granted_only: grantedOnly }
+    // Lists that were not edited are left out, so that nothing is undone that somebody else has changed meanwhile.
+    const lists = {
+      ...(memberOf !== user?.groups && { groups: [...memberOf] }),
+      ...(grants !== before && { grants: sentGrants(grants) }),
+    }
+    const fields = { ...account, ...lists, role: user?.role ?? Role.general }
     if (user) await post('/api/admin/user/update', { ...fields, id: user.id, sso_id: user.sso_id })
-    else await post('/api/admin/user/create', { ...fields, role: Role.general })
-    await changed('users')
+    else await post('/api/admin/user/create', fields)
+    await membershipChanged()
   }
   async function endTwoStep({ id, username }: User, code = ''): Promise<void> {
     await post('/api/admin/user/cancel_2fa', undefined, { query: { id, otp_code: code } })
@@ -45,6 +61,7 @@ export function UserForm({ user, onClose }: UserFormProps) {
     setHasTwoStep(false)
     await changed('users')
   }
+  const isAdmin = user?.role === Role.admin || groupsIn(memberOf, groups?.content).some(({ admin }) => admin)
   const chooseEndTwoStep = (ended: User) =>
     ended.username === lastUser.value?.username ? setEndingOwn(true) : void reporting(endTwoStep(ended))
   return (
@@ -52,6 +69,7 @@ export function UserForm({ user, onClose }: UserFormProps) {
       <Dialog
         title={user ? users.editTitle(user.username) : users.add}
         action={texts.save}
+        wide
         otherActions={user && hasTwoStep ? [{ name: users.endTwoStep, onChoose: () => chooseEndTwoStep(user) }] : []}
         onClose={onClose}
         onConfirm={save}
@@ -72,17 +90,21 @@ export function UserForm({ user, onClose }: UserFormProps) {
         </label>
         <FolderField label={users.base} path={base} onPath={setBase} />
         <Check text={users.isDisabled} checked={disabled} onChecked={setDisabled} />
-        <fieldset>
-          <legend>{users.permissions}</legend>
-          {Object.entries(users.permissionTexts).map(([bit, text]) => (
-            <Check
-              key={bit}
-              text={text}
-              checked={(permission & Number(bit)) !== 0}
-              onChecked={() => setPermission((before) => before ^ Number(bit))}
-            />
-          ))}
-        </fieldset>
+        {groups !== undefined && groups.total > 0 && (
+          <ChoiceList legend={users.groups} options={groups.content} chosen={memberOf} onChosen={setMemberOf} />
+        )}
+        <div class="field">
+          <Check text={users.grantedOnly} checked={grantedOnly} onChecked={setGrantedOnly} />
+          <p class="muted">{users.grantedOnlyHint}</p>
+        </div>
+        <GrantsField
+          legend={users.grants}
+          grants={grants}
+          onGrants={setGrants}
+          note={isAdmin ? users.notForAdmins : undefined}
+          noteOf={(path) => (isAdmin || reaches(base, path) ? undefined : users.outsideBase(base))}
+        />
+        <PermissionBoxes legend={users.permissions} permission={permission} onPermission={setPermission} />
       </Dialog>
       {user && endingOwn && (
         <EndOwnTwoStep onClose={() => setEndingOwn(false)} onConfirm={(code) => endTwoStep(user, code)} />

@@ -6,16 +6,24 @@ import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Failure } from '../components/failure.tsx'
 import { NamedButton } from '../components/named-button.tsx'
 import { Page } from '../components/page.tsx'
-import { change, useRows } from '../components/rows.ts'
+import { reporting } from '../components/notices.tsx'
+import { useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
 import { texts } from '../texts.ts'
-import { UserForm, type User } from './user-form.tsx'
+import { groupsIn, membershipChanged, type User } from './accounts.ts'
+import { UserForm } from './user-form.tsx'
 
 export function UsersPage() {
   const { data, error } = useRows('users', () => get('/api/admin/user/list'))
+  const { data: groups } = useRows('groups', () => get('/api/admin/group/list'))
   const [edited, setEdited] = useState<User | 'new'>()
   const [deleted, setDeleted] = useState<User>()
   const { users } = texts.admin
+  const groupsOf = (user: User) => groupsIn(user.groups, groups?.content)
+  const namesOfGroups = (user: User) =>
+    groupsOf(user)
+      .map(({ name }) => name)
+      .join(', ')
   return (
     <Page title={texts.admin.pages.users}>
       <p class="muted">{users.about}</p>
@@ -30,7 +38,9 @@ export function UsersPage() {
           keyOf={({ id }) => id}
           columns={{
             [users.name]: ({ username }) => username,
-            [users.role]: ({ role }) => users.roles[role],
+            [users.role]: (user) =>
+              groupsOf(user).some(({ admin }) => admin) ? users.roles[Role.admin] : users.roles[user.role],
+            ...(groups && groups.total > 0 && { [users.groups]: namesOfGroups }),
             [users.base]: ({ base_path: base }) => base,
             [users.state]: ({ disabled }) => (disabled ? users.disabled : users.enabled),
           }}
@@ -52,7 +62,10 @@ export function UsersPage() {
           title={users.deleteTitle}
           warning={users.deleteWarning(deleted.username)}
           onClose={() => setDeleted(undefined)}
-          onDelete={() => change('users', post('/api/admin/user/delete', undefined, { query: { id: deleted.id } }))}
+          onDelete={async () => {
+            await reporting(post('/api/admin/user/delete', undefined, { query: { id: deleted.id } }))
+            await membershipChanged()
+          }}
         />
       )}
     </Page>

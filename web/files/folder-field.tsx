@@ -1,6 +1,6 @@
 /** A field for the path of a folder, with a tree from which it can be chosen. */
 import { useState } from 'preact/hooks'
-import { ApiError, post, type ErrorName } from '../api/client.ts'
+import { ApiError, post, type Data, type ErrorName } from '../api/client.ts'
 import { texts } from '../texts.ts'
 import { FolderChooser } from './folder-chooser.tsx'
 
@@ -33,9 +33,18 @@ const missing: ReadonlySet<ErrorName> = new Set(['not_found', 'parent_missing', 
 /**
  * Whether there is a folder of this path. True if the server does not tell, such as for a storage that does not start.
  */
-export async function isFolder(path: string): Promise<boolean> {
+export function isFolder(path: string): Promise<boolean> {
+  return isSo(path, ({ is_dir: isFolder }) => isFolder)
+}
+
+/** As `isFolder`, for files and folders. */
+export function exists(path: string): Promise<boolean> {
+  return isSo(path, () => true)
+}
+
+async function isSo(path: string, test: (entry: Data<'/api/fs/get'>) => boolean): Promise<boolean> {
   try {
-    return (await post('/api/fs/get', { path, password: '' })).is_dir
+    return test(await post('/api/fs/get', { path, password: '' }))
   } catch (error) {
     return !(error instanceof ApiError && error.error !== undefined && missing.has(error.error))
   }
