@@ -84,6 +84,7 @@ export const texts = {
     remove: 'Delete',
     download: 'Download',
     link: 'Link',
+    explain: 'Check rights',
     open: 'Open',
     upload: 'Upload',
     empty: 'This folder is empty.',
@@ -359,6 +360,7 @@ export const texts = {
       log: 'Log',
       about: 'About',
       start: 'Getting started',
+      explain: 'Check rights',
     },
     storages: {
       add: 'Add a storage',
@@ -495,6 +497,24 @@ export const texts = {
         'Links to files that somebody has already made stay valid: whoever has one can still open the file. Links end by themselves only if you set “Hours until links expire”.',
       nothingThere: (path: string) =>
         `There is no ${path}. The grant has no effect until there is: check the spelling. Save again to keep it.`,
+    },
+    explain: {
+      about:
+        'Choose who, where and what: the server tells whether it is allowed, and why. Nothing is done with the file.',
+      user: 'User',
+      path: 'Folder or file',
+      action: 'What',
+      protocol: 'By',
+      protocols: { http: 'This page or another program of the HTTP API', webdav: 'WebDAV', sftp: 'SFTP' },
+      address: 'From the address (empty: from any)',
+      ask: 'Check',
+      allowed: 'Allowed',
+      refused: 'Not allowed',
+      decidedBy: (text: string) => `Decided by: ${text}`,
+      steps: 'Step by step',
+      refusedHere: '(refused here)',
+      notes: 'Also worth knowing',
+      here: 'Check who may what here',
     },
     rules: {
       about: 'A rule applies to a folder, and to what is below it where you say so.',

@@ -65,6 +65,7 @@ const pages: Readonly<Record<string, Ready>> = {
   '/@manage/locks': table('Locks'),
   '/@manage/index': text('The index holds'),
   '/@manage/log': text('ebb tide'),
+  '/@manage/explain': (page) => page.getByRole('combobox', { name: 'User' }).waitFor(),
   '/@manage/start': text('The server shows one of these fingerprints'),
   '/@manual': text('For administrators'),
   '/@nothing': text('There is no such page'),

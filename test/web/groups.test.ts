@@ -305,4 +305,48 @@ void t.test('groups and grants', { skip: withoutBrowser }, async (t) => {
       })
     }),
   )
+
+  await t.test('the server tells whether a user may do something, and why', async (t) => {
+    await call('/api/admin/group/create', {
+      name: 'readers',
+      members: [(await userNamed(site, 'ann'))?.id],
+      grants: [{ path: '/private', allow: ['see', 'read'], deny: ['write'] }],
+    })
+    await visit(t, site, { at: '/' }, async (page) => {
+      await rowOf(page, 'private').click({ button: 'right' })
+      await page.getByRole('menuitem', { name: 'Check rights' }).click()
+      const path = page.getByRole('textbox', { name: 'Folder or file' })
+      t.equal(await path.inputValue(), '/private')
+      await page.getByRole('combobox', { name: 'User' }).selectOption('ann')
+      await page.getByRole('combobox', { name: 'What' }).selectOption('Add, replace and edit')
+      await path.focus()
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: 'Not allowed' }).waitFor()
+      await page.getByText('Decided by').getByText('readers').waitFor()
+      await page.getByRole('listitem').filter({ hasText: '(refused here)' }).first().waitFor()
+      t.strictSame(await axeViolations(page), [])
+      await page.getByRole('combobox', { name: 'What' }).selectOption('Read and download')
+      await button(page, 'Check').click()
+      await page.getByRole('heading', { name: 'Allowed', exact: true }).waitFor()
+
+      await page.getByRole('link', { name: 'Groups' }).click()
+      await button(page, 'Edit readers').click()
+      const [other] = await Promise.all([
+        page.context().waitForEvent('page'),
+        page.getByRole('link', { name: 'Check who may what here' }).click(),
+      ])
+      await other.getByRole('textbox', { name: 'Folder or file' }).waitFor()
+      t.equal(await other.getByRole('textbox', { name: 'Folder or file' }).inputValue(), '/private')
+      await other.close()
+      await dialog(page, 'Edit readers').getByRole('button', { name: 'Cancel' }).click()
+      await page.getByRole('link', { name: 'Users' }).click()
+      await button(page, 'Check rights ann').click()
+      await eventually(t, () => page.getByRole('combobox', { name: 'User' }).inputValue(), 'ann')
+    })
+    await visit(t, site, as('ann'), async (page) => {
+      await rowOf(page, 'private').click({ button: 'right' })
+      await page.getByRole('menuitem', { name: 'Open' }).waitFor()
+      t.equal(await page.getByRole('menuitem', { name: 'Check rights' }).count(), 0)
+    })
+  })
 })

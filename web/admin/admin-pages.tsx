@@ -4,6 +4,7 @@ import { Link, Redirect, Route, Switch, useLocation } from 'wouter-preact'
 import { texts } from '../texts.ts'
 import { AboutPage } from './about-page.tsx'
 import { DownloadsPage } from './downloads-page.tsx'
+import { ExplainPage } from './explain-page.tsx'
 import { GroupsPage } from './groups-page.tsx'
 import { IndexPage } from './index-page.tsx'
 import { LocksPage } from './locks-page.tsx'
@@ -29,6 +30,7 @@ const pages: Readonly<Record<Subject, ComponentType>> = {
   index: IndexPage,
   log: LogPage,
   start: StartPage,
+  explain: ExplainPage,
 }
 
 /** The subjects in the bar of every page (`frame.tsx`). */

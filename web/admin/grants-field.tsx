@@ -4,8 +4,10 @@ import { useId, useState } from 'preact/hooks'
 import { get } from '../api/client.ts'
 import { Right } from '../api/schema.ts'
 import { NamedButton } from '../components/named-button.tsx'
+import { basePath } from '../components/places.ts'
 import { exists, FolderField } from '../files/folder-field.tsx'
 import { texts } from '../texts.ts'
+import { addressOfQuestion } from './explain-page.tsx'
 import {
   choiceOf,
   newGrant,
@@ -22,13 +24,15 @@ interface GrantsFieldProps {
   readonly legend: string
   readonly grants: readonly EditedGrant[]
   readonly onGrants: (grants: readonly EditedGrant[]) => void
+  /** One of those to whom the grants apply; undefined if there is nobody. */
+  readonly username: string | undefined
   /** What there is to say of all of them. */
   readonly note: string | undefined
   /** For whom a grant at this path has no effect; undefined if there is nobody. */
   readonly noteOf: (path: string) => string | undefined
 }
 
-export function GrantsField({ legend, grants, onGrants, note, noteOf }: GrantsFieldProps) {
+export function GrantsField({ legend, grants, onGrants, username, note, noteOf }: GrantsFieldProps) {
   const set = (changed: EditedGrant) => onGrants(grants.map((grant) => (grant.key === changed.key ? changed : grant)))
   return (
     <fieldset class="grants">
@@ -39,6 +43,7 @@ export function GrantsField({ legend, grants, onGrants, note, noteOf }: GrantsFi
         <GrantField
           key={grant.key}
           grant={grant}
+          username={username}
           note={grant.path.startsWith('/') ? noteOf(grant.path) : undefined}
           onGrant={set}
           onRemove={() => onGrants(grants.filter(({ key }) => key !== grant.key))}
@@ -56,12 +61,13 @@ export function GrantsField({ legend, grants, onGrants, note, noteOf }: GrantsFi
 
 interface GrantFieldProps {
   readonly grant: EditedGrant
+  readonly username: string | undefined
   readonly note: string | undefined
   readonly onGrant: (grant: EditedGrant) => void
   readonly onRemove: () => void
 }
 
-function GrantField({ grant, note, onGrant, onRemove }: GrantFieldProps) {
+function GrantField({ grant, username, note, onGrant, onRemove }: GrantFieldProps) {
   const [isOpen, setOpen] = useState(false)
   const { grants } = texts.admin
   const preset = presetOf(grant)
@@ -100,6 +106,12 @@ function GrantField({ grant, note, onGrant, onRemove }: GrantFieldProps) {
         <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           {grants.switches}
         </button>
+        {username !== undefined && grant.path.startsWith('/') && (
+          // Elsewhere, so that nothing is lost of what was edited.
+          <a class="button" target="_blank" href={basePath + addressOfQuestion({ username, path: grant.path })}>
+            {texts.admin.explain.here}
+          </a>
+        )}
         <NamedButton text={texts.remove} of={name} onClick={onRemove} />
       </div>
       {isOpen && <Switches grant={grant} onGrant={onGrant} />}

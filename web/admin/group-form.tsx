@@ -80,6 +80,7 @@ export function GroupForm({ group, onClose }: GroupFormProps) {
         legend={groups.grants}
         grants={grants}
         onGrants={setGrants}
+        username={users?.content.find(({ id }) => members.includes(id))?.username}
         note={admin ? groups.notForAdmins : undefined}
         noteOf={noteOf}
       />

@@ -101,6 +101,7 @@ export function UserForm({ user, onClose }: UserFormProps) {
           legend={users.grants}
           grants={grants}
           onGrants={setGrants}
+          username={user?.username}
           note={isAdmin ? users.notForAdmins : undefined}
           noteOf={(path) => (isAdmin || reaches(base, path) ? undefined : users.outsideBase(base))}
         />

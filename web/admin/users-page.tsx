@@ -1,5 +1,6 @@
 /** The accounts and their permissions. */
 import { useState } from 'preact/hooks'
+import { useLocation } from 'wouter-preact'
 import { get, post } from '../api/client.ts'
 import { Role } from '../api/schema.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
@@ -11,6 +12,7 @@ import { useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
 import { texts } from '../texts.ts'
 import { groupsIn, membershipChanged, type User } from './accounts.ts'
+import { addressOfQuestion } from './explain-page.tsx'
 import { UserForm } from './user-form.tsx'
 
 export function UsersPage() {
@@ -18,6 +20,7 @@ export function UsersPage() {
   const { data: groups } = useRows('groups', () => get('/api/admin/group/list'))
   const [edited, setEdited] = useState<User | 'new'>()
   const [deleted, setDeleted] = useState<User>()
+  const [, navigate] = useLocation()
   const { users } = texts.admin
   const groupsOf = (user: User) => groupsIn(user.groups, groups?.content)
   const namesOfGroups = (user: User) =>
@@ -47,6 +50,11 @@ export function UsersPage() {
           actions={(user) => (
             <>
               <NamedButton text={users.edit} of={user.username} onClick={() => setEdited(user)} />
+              <NamedButton
+                text={texts.admin.pages.explain}
+                of={user.username}
+                onClick={() => navigate(addressOfQuestion({ username: user.username }))}
+              />
               {user.role === Role.general && (
                 <NamedButton text={texts.files.remove} of={user.username} onClick={() => setDeleted(user)} />
               )}

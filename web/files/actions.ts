@@ -15,7 +15,7 @@ import { select, selection } from './selection.ts'
 
 /** The actions that ask in a dialog. */
 export type Change = 'newFolder' | 'fromUrls' | 'rename' | 'move' | 'copy' | 'remove' | 'link'
-export type Action = Change | 'open' | 'download' | 'selectAll'
+export type Action = Change | 'open' | 'download' | 'selectAll' | 'explain'
 
 export interface Actions {
   readonly allows: (action: Action) => boolean
@@ -30,12 +30,14 @@ interface ActionsOptions {
   readonly display: Display
   readonly total: number
   readonly rights: Rights
+  /** Whether the user may ask what others may do. */
+  readonly mayExplain: boolean
   readonly navigate: (address: string) => void
   readonly onChange: (change: Change) => void
 }
 
 export function folderActions(options: ActionsOptions): Actions {
-  const { path, treePath, display, total, rights, navigate, onChange } = options
+  const { path, treePath, display, total, rights, mayExplain, navigate, onChange } = options
   const open: Actions['open'] = ({ name, is_dir: isFolder }) => {
     if (isFolder) prefetchFolder(joined(path, name))
     navigate(addressOf(joined(path, name)))
@@ -56,6 +58,8 @@ export function folderActions(options: ActionsOptions): Actions {
           return total > 0
         case 'open':
           return names.size === 1
+        case 'explain':
+          return mayExplain && names.size === 1
         case 'link':
           return names.size === 1 && name !== undefined && isReadableFile(entryInMemory(path, name))
         case 'download':
@@ -77,6 +81,10 @@ export function folderActions(options: ActionsOptions): Actions {
           return
         case 'open':
           if (name !== undefined) open({ name, is_dir: entryInMemory(path, name)?.is_dir ?? false })
+          return
+        case 'explain':
+          if (name !== undefined)
+            navigate(`/@manage/explain?${new URLSearchParams({ path: joined(treePath, name) }).toString()}`)
           return
         case 'download':
           void reporting(download(path, treePath, isWholeFolder(names) ? [] : names))

@@ -6,7 +6,17 @@ import { texts } from '../texts.ts'
 import type { Action, Actions } from './actions.ts'
 import type { Point } from './file-grid.tsx'
 
-const items: readonly Action[] = ['open', 'download', 'link', 'rename', 'move', 'copy', 'remove', 'selectAll']
+const items: readonly Action[] = [
+  'open',
+  'download',
+  'link',
+  'rename',
+  'move',
+  'copy',
+  'remove',
+  'explain',
+  'selectAll',
+]
 
 interface ContextMenuProps {
   readonly at: Point
@@ -39,15 +49,17 @@ export default function ContextMenu({ at, actions, onClose }: ContextMenuProps) 
         aria-label={texts.files.actions}
         aria-labelledby={undefined}
       >
-        {items.map((action) => (
-          <div
-            key={action}
-            {...api.getItemProps({ value: action, disabled: !actions.allows(action) })}
-            class="menu-item"
-          >
-            {texts.files[action]}
-          </div>
-        ))}
+        {items
+          .filter((action) => action !== 'explain' || actions.allows(action))
+          .map((action) => (
+            <div
+              key={action}
+              {...api.getItemProps({ value: action, disabled: !actions.allows(action) })}
+              class="menu-item"
+            >
+              {texts.files[action]}
+            </div>
+          ))}
       </div>
     </div>
   )

@@ -5,7 +5,7 @@ import { useLocation } from 'wouter-preact'
 import { Failure } from '../components/failure.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { addressOf, inTree, nameOf, parentOf } from '../components/places.ts'
-import type { Me } from '../session/me.ts'
+import { isAdmin, type Me } from '../session/me.ts'
 import { may } from '../session/permissions.ts'
 import { texts } from '../texts.ts'
 import { folderActions, type Change } from './actions.ts'
@@ -41,7 +41,16 @@ export function FolderView({ path, me }: { readonly path: string; readonly me: M
   const total = folder?.total ?? 0
   const rights = rightsIn(me, folder)
   const ask = (change: Change) => setDialog({ change, names: [...selection.value] })
-  const actions = folderActions({ path, treePath: inTree(me, path), display, total, rights, navigate, onChange: ask })
+  const actions = folderActions({
+    path,
+    treePath: inTree(me, path),
+    display,
+    total,
+    rights,
+    mayExplain: isAdmin(me),
+    navigate,
+    onChange: ask,
+  })
   const onKey = (event: KeyboardEvent) => {
     const pressed = changeOfKey[event.key]
     if (pressed === undefined || !actions.allows(pressed)) return
