@@ -79,7 +79,7 @@ web/viewers               web/texts.ts web/api web/styles web/components web/ses
 web/files                 web/texts.ts web/api web/components web/session web/entries web/uploads web/viewers
 web/search                web/texts.ts web/api web/components web/session web/entries
 web/tasks                 web/texts.ts web/api web/styles web/components web/session
-web/profile               web/texts.ts web/api web/styles web/components web/session
+web/profile               web/texts.ts web/api web/styles web/components web/session web/files
 web/admin                 web/texts.ts web/api web/styles web/components web/session web/files web/profile
 web/manual                web/texts.ts web/components web/viewers
 web                       web/texts.ts web/api web/styles web/components web/session web/uploads web/viewers web/files web/search web/tasks web/profile web/admin web/manual

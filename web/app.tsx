@@ -1,7 +1,7 @@
 /** The pages of the console, and the frame around them. */
 import { QueryClientProvider } from '@tanstack/preact-query'
 import { lazy } from 'preact/compat'
-import { useContext } from 'preact/hooks'
+import { useContext, useEffect, useState } from 'preact/hooks'
 import { Redirect, Route, Router, Switch, useLocation } from 'wouter-preact'
 import { queryClient } from './api/queries.ts'
 import { FilesPage } from './files/files-page.tsx'
@@ -22,6 +22,7 @@ const TasksPage = lazy(() => import('./tasks/tasks-page.tsx'))
 const ProfilePage = lazy(() => import('./profile/profile-page.tsx'))
 const SearchPage = lazy(() => import('./search/search-page.tsx'))
 const ManualPage = lazy(() => import('./manual/manual-page.tsx'))
+const SetUpPage = lazy(() => import('./profile/set-up-page.tsx'))
 const AdminPages = lazy(() => import('./admin/admin-pages.tsx'))
 
 const signInAddress = '/@login'
@@ -64,8 +65,21 @@ function Session() {
 
 function Pages({ me }: { readonly me: Me }) {
   const [location] = useLocation()
+  const mustSetUp = me.two_step_set_up_required
+  // When it is set up, its recovery codes are shown before the user goes on.
+  const [isSettingUp, setSettingUp] = useState(mustSetUp)
+  useEffect(() => {
+    if (mustSetUp) setSettingUp(true)
+  }, [mustSetUp])
   // Other pages ask the server again and again.
   const isKept = !useContext(SessionEnded) || isOfTree(location)
+  if (mustSetUp || isSettingUp) {
+    return (
+      <Loaded>
+        <SetUpPage me={me} onDone={() => setSettingUp(false)} />
+      </Loaded>
+    )
+  }
   return (
     <Frame me={me}>
       {isKept && (

@@ -17,6 +17,7 @@ export const texts = {
   /** `ann, bob and 3 more`. */
   andMore,
   filter: (what: string) => `Filter: ${what}`,
+  endHint: 'At the end of this day. Empty: never.',
   chosen: (count: number) => `${count.toLocaleString()} chosen.`,
   moreToFind: (count: number) => `${count.toLocaleString()} more: type a part of the name to find them.`,
   loading: 'Loading …',
@@ -60,11 +61,19 @@ export const texts = {
     confirmed: 'Confirm',
     wrongPassword: 'The password is wrong.',
     disabled: 'This account is disabled. An administrator can enable it.',
+    expired: 'This account has ended. An administrator can extend it.',
+    networkRefused: 'This account cannot be used from this network. An administrator can allow it.',
     codeNeeded: 'Enter the one-time code of your authenticator app, or a recovery code.',
     codeWrong: 'The code is wrong or was already used. Wait for the next one, or enter a recovery code.',
     locked: 'Too many failed attempts from your address.',
     lockedFor: (time: string) => `Try again in ${time}.`,
     lockEnded: 'You can try again now.',
+  },
+
+  setUp: {
+    title: 'Set up two-step verification',
+    why: 'A group that you are in requires it. You reach your files as soon as it is set up.',
+    goOn: 'Go on',
   },
 
   files: {
@@ -283,6 +292,8 @@ export const texts = {
     appPasswordName: 'Name',
     protocols: 'Used for',
     readOnly: 'Only for reading',
+    appPasswordFolder: 'Folder that it opens',
+    expires: 'Last day',
     appPasswordShown: 'Enter it in the program. It is shown only now.',
     sessions: 'Sessions',
     sessionsHint:
@@ -406,6 +417,10 @@ export const texts = {
       state: 'State',
       disabled: 'disabled',
       enabled: 'enabled',
+      allowFrom: 'Only from these networks',
+      allowFromHint: 'One address or network in each line, such as 192.0.2.7 or 10.0.0.0/8. Empty: from everywhere.',
+      expires: 'Last day',
+      ended: 'ended',
       password: 'Password',
       newPassword: 'New password (empty: unchanged)',
       permissions: 'Permissions',
@@ -436,6 +451,9 @@ export const texts = {
       name: 'Name',
       description: 'Description',
       admin: 'Its members are administrators',
+      requireTwoStep: 'Its members need two-step verification',
+      requireTwoStepHint:
+        'Whoever has not set it up can sign in here only to do so, and neither by WebDAV nor by SFTP until then.',
       permissions: 'Permissions of its members',
       members: 'Members',
       gives: 'What it gives',

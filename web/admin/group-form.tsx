@@ -25,6 +25,7 @@ export function GroupForm({ group, onClose }: GroupFormProps) {
   const [name, setName] = useState(group?.name ?? '')
   const [description, setDescription] = useState(group?.description ?? '')
   const [admin, setAdmin] = useState(group?.admin ?? false)
+  const [twoStep, setTwoStep] = useState(group?.require_two_step ?? false)
   const [permission, setPermission] = useState(group?.permission ?? 0)
   const [members, setMembers] = useState<readonly number[]>(group?.members ?? [])
   const [before] = useState(() => editedGrants(group?.grants ?? []))
@@ -33,7 +34,7 @@ export function GroupForm({ group, onClose }: GroupFormProps) {
   const { groups } = texts.admin
   async function save(): Promise<void> {
     await checkPaths(grants)
-    const fields = { name, description, admin, permission }
+    const fields = { name, description, admin, permission, require_two_step: twoStep }
     // Lists that were not edited are left out, so that nothing is undone that somebody else has changed meanwhile.
     const lists = {
       ...(members !== group?.members && { members: [...members] }),
@@ -85,6 +86,10 @@ export function GroupForm({ group, onClose }: GroupFormProps) {
         noteOf={noteOf}
       />
       <PermissionBoxes legend={groups.permissions} permission={permission} onPermission={setPermission} />
+      <div class="field">
+        <Check text={groups.requireTwoStep} checked={twoStep} onChecked={setTwoStep} />
+        <p class="muted">{groups.requireTwoStepHint}</p>
+      </div>
       <Check text={groups.admin} checked={admin} onChecked={setAdmin} />
     </Dialog>
   )

@@ -1,5 +1,5 @@
 /** The form of an account. */
-import { useState } from 'preact/hooks'
+import { useId, useState } from 'preact/hooks'
 import { ApiError, get, post } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
 import { Permission, Role } from '../api/schema.ts'
@@ -7,6 +7,8 @@ import { FolderField } from '../files/folder-field.tsx'
 import { Check } from '../components/check.tsx'
 import { ChoiceList } from '../components/choice-list.tsx'
 import { Dialog } from '../components/dialog.tsx'
+import { EndField } from '../components/end-field.tsx'
+import { linesOf } from '../components/form-values.ts'
 import { report, reporting } from '../components/notices.tsx'
 import { changed, useRows } from '../components/rows.ts'
 import { CodeField } from '../session/code-field.tsx'
@@ -38,7 +40,11 @@ export function UserForm({ user, onClose }: UserFormProps) {
   const [grantedOnly, setGrantedOnly] = useState(user?.granted_only ?? false)
   const [before] = useState(() => editedGrants(user?.grants ?? []))
   const [grants, setGrants] = useState(before)
+  const id = useId()
   const checkPaths = usePathCheck(before)
+  const networksBefore = user?.allow_from.join('\n') ?? ''
+  const [networks, setNetworks] = useState(networksBefore)
+  const [expires, setExpires] = useState(user?.expires ?? null)
   const [hasTwoStep, setHasTwoStep] = useState(user?.otp ?? false)
   const [endingOwn, setEndingOwn] = useState(false)
   const { users } = texts.admin
@@ -47,6 +53,8 @@ export function UserForm({ user, onClose }: UserFormProps) {
     const account = { username: name, password, base_path: base, disabled, permission, granted_only: grantedOnly }
     // Lists that were not edited are left out, so that nothing is undone that somebody else has changed meanwhile.
     const lists = {
+      ...(networks !== networksBefore && { allow_from: linesOf(networks) }),
+      ...(expires !== (user?.expires ?? null) && { expires }),
       ...(memberOf !== user?.groups && { groups: [...memberOf] }),
       ...(grants !== before && { grants: sentGrants(grants) }),
     }
@@ -90,6 +98,19 @@ export function UserForm({ user, onClose }: UserFormProps) {
         </label>
         <FolderField label={users.base} path={base} onPath={setBase} />
         <Check text={users.isDisabled} checked={disabled} onChecked={setDisabled} />
+        <EndField label={users.expires} time={expires} onTime={setExpires} />
+        <label>
+          {users.allowFrom}
+          <textarea
+            rows={2}
+            aria-describedby={id}
+            value={networks}
+            onInput={({ currentTarget }) => setNetworks(currentTarget.value)}
+          />
+        </label>
+        <p id={id} class="muted">
+          {users.allowFromHint}
+        </p>
         {groups !== undefined && groups.total > 0 && (
           <ChoiceList legend={users.groups} options={groups.content} chosen={memberOf} onChosen={setMemberOf} />
         )}

@@ -45,7 +45,7 @@ export function UsersPage() {
               groupsOf(user).some(({ admin }) => admin) ? users.roles[Role.admin] : users.roles[user.role],
             ...(groups && groups.total > 0 && { [users.groups]: namesOfGroups }),
             [users.base]: ({ base_path: base }) => base,
-            [users.state]: ({ disabled }) => (disabled ? users.disabled : users.enabled),
+            [users.state]: stateOf,
           }}
           actions={(user) => (
             <>
@@ -78,4 +78,10 @@ export function UsersPage() {
       )}
     </Page>
   )
+}
+
+function stateOf({ disabled, expires }: User): string {
+  const { users } = texts.admin
+  if (disabled) return users.disabled
+  return expires !== null && Date.parse(expires) <= Date.now() ? users.ended : users.enabled
 }

@@ -39,6 +39,11 @@ export function isSignedOut(error: unknown): boolean {
   return error instanceof ApiError && (signedOutErrors as readonly unknown[]).includes(error.error)
 }
 
+/** Whether the server refuses a request until the user has set up two-step verification. */
+export function mustSetUpTwoStep(error: unknown): boolean {
+  return error instanceof ApiError && error.error === 'two_step_set_up_required'
+}
+
 /** Whether the request did not reach the server, or was cut. */
 export function isUnreachable(error: unknown): boolean {
   return error instanceof ApiError && error.error === 'unreachable'

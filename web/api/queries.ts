@@ -1,6 +1,6 @@
 /** The cache of responses, shared by all pages. */
 import { QueryCache, QueryClient } from '@tanstack/preact-query'
-import { isSignedOut, isUnreachable } from './client.ts'
+import { isSignedOut, isUnreachable, mustSetUpTwoStep } from './client.ts'
 
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({
@@ -20,9 +20,12 @@ export const queryClient = new QueryClient({
   },
 })
 
-/** After a refusal because the session has ended, the shell asks again who is signed in, and shows the sign-in page. */
+/**
+ * After a refusal because the session has ended, or because the user must set up two-step verification first, the shell
+ * asks again who is signed in, and shows the page for it.
+ */
 export function noteEndOfSession(error: unknown): void {
-  if (isSignedOut(error)) void askWhoIsSignedIn()
+  if (isSignedOut(error) || mustSetUpTwoStep(error)) void askWhoIsSignedIn()
 }
 
 export function askWhoIsSignedIn(): Promise<void> {

@@ -6,11 +6,13 @@ import { Check } from '../components/check.tsx'
 import { Copyable } from '../components/copyable.tsx'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Dialog } from '../components/dialog.tsx'
+import { EndField } from '../components/end-field.tsx'
 import { Failure } from '../components/failure.tsx'
 import { formatTime } from '../components/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { change, changed, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
+import { FolderField } from '../files/folder-field.tsx'
 import { texts } from '../texts.ts'
 
 /** The protocols that accept app passwords, as people name them. */
@@ -44,6 +46,8 @@ export function AppPasswords() {
             [profile.appPasswordName]: ({ name }) => name,
             [profile.protocols]: (row) =>
               row.protocols.map(protocolText).join(', ') + (row.read_only ? ` (${profile.readOnly})` : ''),
+            [profile.appPasswordFolder]: ({ folder }) => folder,
+            [profile.expires]: ({ expires }) => (expires === null ? profile.never : formatTime(expires)),
             [profile.added]: ({ added_time: added }) => formatTime(added),
             [profile.lastUsed]: ({ last_used_time: used }) => (used === null ? profile.never : formatTime(used)),
           }}
@@ -83,8 +87,10 @@ function AddAppPassword({ onClose, onAdded }: AddAppPasswordProps) {
   const [name, setName] = useState('')
   const [selected, setSelected] = useState<readonly string[]>(Object.keys(protocols))
   const [readOnly, setReadOnly] = useState(false)
+  const [folder, setFolder] = useState('/')
+  const [expires, setExpires] = useState<string | null>(null)
   async function add(): Promise<void> {
-    const fields = { name, protocols: [...selected], read_only: readOnly }
+    const fields = { name, protocols: [...selected], read_only: readOnly, folder, ...(expires !== null && { expires }) }
     const { password } = await post('/api/me/app_password/add', fields)
     onAdded(password)
     await changed(rowsKey)
@@ -114,6 +120,8 @@ function AddAppPassword({ onClose, onAdded }: AddAppPasswordProps) {
           />
         ))}
       </fieldset>
+      <FolderField label={texts.profile.appPasswordFolder} path={folder} onPath={setFolder} />
+      <EndField label={texts.profile.expires} time={expires} onTime={setExpires} />
       <Check text={texts.profile.readOnly} checked={readOnly} onChecked={setReadOnly} />
     </Dialog>
   )

@@ -100,6 +100,10 @@ function explained(error: unknown): string {
     case 'account_disabled':
     case 'guest_disabled':
       return texts.session.disabled
+    case 'account_expired':
+      return texts.session.expired
+    case 'network_refused':
+      return texts.session.networkRefused
     default:
       return messageOf(error)
   }
