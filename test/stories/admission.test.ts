@@ -221,7 +221,8 @@ void t.test('an app password of a folder opens that, and nothing that its user d
     t.equal(await client.put(`/${name}`, Buffer.from('x')), 'done', name)
     t.equal(await client.get('/photos/trips/file'), 'missing', name)
     for (const path of ['/../hidden/in/file', '/%2e%2e/photos/trips/file']) {
-      t.notOk(Buffer.isBuffer(await client.get(path)), `${path} over ${name}`)
+      // A URL that leads out of /dav/ is answered with the console.
+      t.notMatch(String(await client.get(path)), /^home/, `${path} over ${name}`)
     }
     t.not(await client.remove('/'), 'done', `${name}: the folder itself`)
   }
