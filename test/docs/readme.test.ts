@@ -1,8 +1,8 @@
 /** The commands of README.md, from its text, as a new user runs them. */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile, symlink } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { startDaemon } from '../gateway.js'
@@ -61,3 +61,13 @@ void t.test(
     t.equal(await readFile(join(daemon.dataFolder, 'files', 'tide.txt'), 'utf8'), 'high tide at noon\n')
   },
 )
+
+void t.test('the daemon and its console are built from what a clone has', { skip: lacks('git', 'npm') }, async (t) => {
+  const clone = t.testdir()
+  await run('git', ['checkout-index', '--all', `--prefix=${clone}/`])
+  await symlink(resolve('node_modules'), join(clone, 'node_modules'))
+  await run('npm', ['run', '--silent', 'build'], { cwd: clone, timeout: 600_000 })
+  t.ok(existsSync(join(clone, 'dist/web/index.html')))
+  const { stdout } = await run(process.execPath, ['dist/src/main.js', '--version'], { cwd: clone })
+  t.match(stdout, /\d/)
+})
