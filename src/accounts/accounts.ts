@@ -566,10 +566,9 @@ export class Accounts {
     if (user === undefined) throw new GatewayError('not_found', { detail: 'account_missing' })
     const account = address === undefined ? { ...user, allowFrom: [] } : user
     const refusal = this.#refusal(account, { address, purpose: 'use' })
-    return this.#principal(user, 'task', {
-      protocol,
-      ...(refusal && { signal: AbortSignal.abort(refusedSession(refusal)) }),
-    })
+    const signal =
+      refusal === undefined ? new AbortController().signal : AbortSignal.abort(refusedSession(refusal))
+    return this.#principal(user, 'task', { protocol, signal })
   }
 
   #lasting(userId: number): UserRow {
@@ -623,8 +622,8 @@ export class Accounts {
       grantedOnly: user.grantedOnly,
       base: under(user.basePath, folder),
       folder,
-      signal: this.#sessions.signal(user.id, credential, lifetime),
       ...by,
+      signal: by.signal ?? this.#sessions.signal(user.id, credential, lifetime),
     })
   }
 

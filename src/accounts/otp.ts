@@ -11,6 +11,11 @@ export function otpUri(secret: string, username: string): string {
   return generateURI({ issuer: 'Tidegate', label: username, secret })
 }
 
+/** Whether authenticator apps and `otpStep` can use the secret: 128 bits or more in base32. */
+export function isOtpSecret(secret: string): boolean {
+  return /^[A-Z2-7]{26,256}=*$/.test(secret)
+}
+
 /**
  * The time step of `code`: that of `now` (milliseconds since 1970), the previous or the next one, because clocks
  * differ. Undefined for a wrong or malformed code.

@@ -1,5 +1,6 @@
 /** What AList and OpenList store, as rows of an installation. Nothing is read or written here. */
 import { isAbsolute } from 'node:path'
+import { isOtpSecret } from '../../accounts/otp.js'
 import { allPermissions } from '../../accounts/principal.js'
 import { wrapSaltedHash } from '../../accounts/passwords.js'
 import { fingerprintOf, parseKeyBlob, parseKeyLine } from '../../accounts/public-keys.js'
@@ -122,7 +123,7 @@ async function usersOf(
       const byRoles = hasRoles && role !== 'admin' ? rightsByRoles(ids, roles) : undefined
       const known = program === 'openlist' && !hasRoles ? allPermissions : sharedPermissions
       const otpSecret = textOf(row.otp_secret)
-      const isSecret = otpSecret === '' || /^[A-Z2-7]{26,256}=*$/.test(otpSecret)
+      const isUsable = otpSecret === '' || isOtpSecret(otpSecret)
       const draft = {
         id: Number(row.id),
         username,
@@ -132,14 +133,14 @@ async function usersOf(
         permission: byRoles?.permission ?? (Number(row.permission) || 0) & known,
         disabled: isDisabled(row.disabled),
         ssoId: textOf(row.sso_id).slice(0, 255),
-        otpSecret,
+        otpSecret: isUsable ? otpSecret : '',
         grantedOnly: byRoles?.grantedOnly ?? false,
         allowFrom: [],
         expires: undefined,
         keys: [],
         grants: [],
       } as const
-      const faults = [...(byRoles?.faults ?? []), ...(isSecret ? [] : ['its two-step secret is not usable'])]
+      const faults = [...(byRoles?.faults ?? []), ...(isUsable ? [] : ['its two-step secret is not usable'])]
       const { user, changes } = userOf(draft, users, faults)
       return { user, changes: [...changes, ...(byRoles?.changes ?? [])], roles: byRoles === undefined ? [] : ids }
     })

@@ -2,6 +2,7 @@
 import { isAbsolute } from 'node:path'
 import { z } from 'zod'
 import { isBcrypt } from '../../accounts/bcrypt.js'
+import { isOtpSecret } from '../../accounts/otp.js'
 import { allPermissions, permissionBits } from '../../accounts/principal.js'
 import { GatewayError, toGatewayError } from '../../base/errors.js'
 import { childOf, cleanPath, isWithin, nameOf, root, under, within, type Path } from '../../base/path.js'
@@ -239,7 +240,7 @@ class UserMapping {
     const data = parseJson(userData, textOf(row.user_data), 'its data is not JSON', 'its data has another form')
     const isAdmin = Number(row.perm_admin) === 1
     const own = this.#grantsOf(username, data)
-    const isSecret = data.totpNonce === '' && /^[A-Z2-7]{26,256}=*$/.test(data.totpSecret)
+    const isSecret = data.totpNonce === '' && isOtpSecret(data.totpSecret)
     const faults = [...own.faults, ...(data.otpEnabled && !isSecret ? ['its two-step secret cannot be read'] : [])]
     const draft = {
       id,
