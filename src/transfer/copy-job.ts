@@ -48,6 +48,13 @@ export interface CopyJob {
     readonly inPlaceHandles: InPlaceHandles
   }
 
+  /**
+   * Rejects if the principal must not learn whether anything exists at this path of the target. Asked before the target
+   * is.
+   */
+  assertTargetSeen(target: Path): Promise<void>
+  /** Whether the principal may change what exists at this path of the target. */
+  mayChange(target: Path): Promise<boolean>
   /** The path locks for the change of one member, or of several at once. */
   newLocks(): HeldPathLocks
   /**

@@ -130,6 +130,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   async #visit(member: Member, parent: Folder | undefined): Promise<boolean | EnteredFolder<Member | Bundle, Folder>> {
     const { from } = member
     const to = targetOf(this.job, from)
+    if (parent?.isNew !== true) await this.job.assertTargetSeen(to)
     const entry = await this.#entry(member)
     if (isRealFolder(entry)) return this.#enterFolder(from, to, entry, parent)
     const written = await this.#file(member, to, entry, parent?.isNew === true)
@@ -278,7 +279,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     const done = allMembersDone && !hasConflict
     // Extraneous entries are removed last, and only if everything is copied.
     if (done) for (const name of extraneous) await this.#removeExtraneous(childOf(to, name))
-    if (entry.modified.getTime() > 0) await this.#setAttributes(from, to, entry)
+    const isSettable = entry.modified.getTime() > 0 && (isNew || (await this.job.mayChange(to)))
+    if (isSettable) await this.#setAttributes(from, to, entry)
     // The record of the top folder states that the whole tree is complete.
     if (!isTop || done) await this.#record(from, entry, { distinct: isNew })
     return done

@@ -76,22 +76,24 @@ export class Access implements Authority {
   async #resolveByBackend(path: Path, options: AccessOptions): Promise<Place> {
     const requested = this.#underBase(path)
     await this.dependencies.mounts.whenStarted(requested, options)
-    if (!this.isSeen(requested)) return this.#unseen(requested)
-    const at = await this.tree.canonicalPath(requested, { signal: options.signal })
+    const at = await this.spelled(requested, options)
     return { at, named: at, principal: this.principal.respelled(requested, at) }
   }
 
-  /** Grants apply to every spelling, so that no backend has to be asked for the path: it is refused. */
-  #unseen(at: Path): Place {
-    return { at, named: at, principal: this.principal }
+  /**
+   * The path in the backends' spelling. Grants apply to every spelling, so that no backend is asked for a path that the
+   * principal does not see: it is refused.
+   */
+  async spelled(at: Path, { signal }: AccessOptions): Promise<Path> {
+    return this.isSeen(at) ? this.tree.canonicalPath(at, { signal }) : at
   }
 
   /** As `resolve`, for the target of a move of `source`, a path of the whole tree. */
   async resolveMoveTarget(path: Path, source: Path, options: AccessOptions): Promise<Place> {
     const requested = this.#underBase(path)
     await this.dependencies.mounts.whenStarted(requested, options)
-    if (!this.isSeen(requested)) return this.#unseen(requested)
-    const at = await this.tree.canonicalTarget(requested, source, { signal: options.signal })
+    const isSeen = this.isSeen(requested)
+    const at = isSeen ? await this.tree.canonicalTarget(requested, source, { signal: options.signal }) : requested
     return { at, named: at, principal: this.principal.respelled(requested, at) }
   }
 

@@ -137,9 +137,7 @@ export async function authorizeSymlink(
   const isRelative = !target.startsWith('/')
   if (isRelative) access.assertRelativeTarget(target)
   const leadsTo = isRelative
-    ? await access.tree.canonicalPath(resolvePath(parentOf(place.at), target), {
-        signal: options.signal,
-      })
+    ? await access.spelled(resolvePath(parentOf(place.at), target), options)
     : (await access.resolve(resolvePath(root, target), options)).at
   access.assertTargetWithin(mountPoint, leadsTo)
   access.authorizeTarget('read', place, leadsTo, place.principal.base, options)

@@ -10,10 +10,11 @@ import { HeldPathLocks } from '../locks/path-locks.js'
 import type { LockedPath } from '../locks/webdav-locks.js'
 import type { SkippedNames } from '../storage/listable-names.js'
 import type { CopyJob, CopyJournal, PublishOptions, RemovedPart, Transfer } from '../transfer/copy-job.js'
-import type { Access } from './access.js'
+import { refuse, type Access } from './access.js'
 import { assertUnlocked } from './change.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { ChangeOptions } from './operation-options.js'
+import type { PolicyRefusal } from './policy/one-path.js'
 import { assertNoSymlink, authorizeMovedSymlink, followSymlinks } from './symlinks.js'
 import { assertAllVisible, authorizeBelow } from './whole-trees.js'
 
@@ -53,6 +54,7 @@ export interface CheckedTransfer extends Pick<Transfer, 'kind' | 'from' | 'to' |
 export class TransferJob implements CopyJob {
   /** One warning for each transfer: a backend that refuses one folder may refuse them all. */
   #isLossLogged = false
+  #hasExcluded = false
 
   constructor(
     private readonly access: Access,
@@ -64,6 +66,21 @@ export class TransferJob implements CopyJob {
   }
 
   // Checks
+
+  async assertTargetSeen(inner: Path): Promise<void> {
+    const refusal = await this.#targetRefusal(inner)
+    // What the principal may not change is seen.
+    if (refusal?.code !== 'denied') refuse(refusal)
+  }
+
+  async mayChange(inner: Path): Promise<boolean> {
+    return (await this.#targetRefusal(inner)) === undefined
+  }
+
+  async #targetRefusal(inner: Path): Promise<PolicyRefusal | undefined> {
+    const { to, options } = this.transfer
+    return this.access.refusalOf('receive', await this.access.spelled(to.storage.treePath(inner), options), options)
+  }
 
   newLocks(): HeldPathLocks {
     return new HeldPathLocks(this.dependencies.pathLocks, this.transfer.signal)
@@ -130,7 +147,14 @@ export class TransferJob implements CopyJob {
 
   /** The principal copies only what it can see. */
   excludes(path: Path): boolean {
-    return path !== this.transfer.source && this.access.isOmitted(path)
+    const isExcluded = path !== this.transfer.source && this.access.isOmitted(path)
+    if (isExcluded) this.#hasExcluded = true
+    return isExcluded
+  }
+
+  /** Whether a member of the source was left out. */
+  get hasExcluded(): boolean {
+    return this.#hasExcluded
   }
 
   // Reports

@@ -329,8 +329,11 @@ async function itemByItem(access: Access, checked: CheckedTransfer): Promise<voi
     await (kind === 'copy' ? copyTree(job) : intents.whileMoving(from, to, () => moveTree(job)))
     whole = !transfer.merge
   } finally {
-    if (whole) await followWhole(access.dependencies, checked, options.deep !== false, userId)
+    // The properties of what a copy leaves out are not copied either.
+    const followsWhole = whole && !(kind === 'copy' && job.hasExcluded)
+    if (followsWhole) await followWhole(access.dependencies, checked, options.deep !== false, userId)
     else await followItems(access.dependencies, checked, transfer.journal, userId)
+    if (whole && !followsWhole) await access.dependencies.locks.dropWithin(checked.target, false)
   }
 }
 

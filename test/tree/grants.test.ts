@@ -291,6 +291,46 @@ void t.test('whole folders: a grant below that denies is asked before anything c
   t.same(await names(as(admin), '/'), ['a', 'c', 'gone', 'o', 't'])
 })
 
+void t.test('a copy into existing folders does not tell what is there, and changes nothing that is denied', async (t) => {
+  const asked: string[] = []
+  const { as, grant, rule } = await granting(t, { '/': recording(asked, false) })
+  await fill(as(admin), { '/shared/secret/x': 'x', '/shared/closed/x': 'x', '/shared/fixed/x': 'x' })
+  await fill(as(admin), { '/one/secret/x': '1', '/two/secret/y': '2', '/three/closed/x': '3', '/four/fixed/x': '4' })
+  await as(admin).setAttributes(p('/four/fixed'), { modified: new Date(1000), mode: 0o700 })
+  const before = await as(admin).stat(p('/shared/fixed'))
+  await grant('/shared/secret', { deny: ['see'] })
+  await grant('/shared/fixed', { deny: ['write'] })
+  await rule('/shared', { hide: '^closed$' })
+  const merging = { overwrite: false, merge: true } as const
+  const user: Asker = { may: ['copy', 'write'] }
+  asked.length = 0
+  await t.rejects(as(user).copy(p('/one'), p('/shared'), merging), { code: 'parent_missing' }, 'exists')
+  await t.rejects(as(user).copy(p('/two'), p('/shared'), merging), { code: 'parent_missing' }, 'does not exist')
+  t.same(
+    asked.filter((path) => path.startsWith('/shared/secret')),
+    [],
+  )
+  await t.rejects(as(user).copy(p('/three'), p('/shared'), merging), { code: 'hidden' })
+  await as(user).copy(p('/four'), p('/shared'), merging)
+  const { modified, mode } = await as(admin).stat(p('/shared/fixed'))
+  t.same({ modified, mode }, { modified: before.modified, mode: before.mode })
+})
+
+void t.test('a copy leaves out the properties of what is not seen', async (t) => {
+  const { as, grant, dependencies } = await granting(t)
+  await fill(as(admin), { '/a/secret/x': 'x', '/a/y': 'y', '/b/y': 'old' })
+  for (const path of ['/a', '/a/secret/x', '/a/y']) await as(admin).setProperties(p(path), [{ set: property }])
+  await as(admin).setProperties(p('/b/y'), [{ set: { ...property, name: 'old' } }])
+  await as(admin).lock(p('/b/y'), lockAsk)
+  await grant('/a/secret', { deny: ['see'] })
+  for (const lock of dependencies.locks.list()) await as(admin).unlock(lock.path, lock.token)
+  await as().copy(p('/a'), p('/b'), overwrite)
+  await fill(as(), { '/b/secret/x': 'mine' })
+  t.same(await as().properties(p('/b/secret/x')), [])
+  t.same(await as().properties(p('/b/y')), [property])
+  t.same(await as().properties(p('/b')), [property])
+})
+
 void t.test('a zip holds what is seen and readable only', async (t) => {
   const { as, grant } = await granting(t)
   await fill(as(admin), { '/a/x': 'x', '/a/b/y': 'y' })
