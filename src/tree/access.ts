@@ -222,16 +222,16 @@ export class Access implements Authority {
     const facts = entries.map((entry): SeenEntry => {
       const member = granted.child(entry.name)
       if (names.tellsContent(member, entry)) return entry
-      const told = withoutContent(entry)
-      return onePath.contentRefusal(member) ? { ...told, unreadable: true } : told
+      return onePath.contentRefusal(member) ? unreadable(entry) : withoutContent(entry)
     })
     // The same list is not serialized again.
     return facts.some((each, index) => each !== entries[index]) ? facts : entries
   }
 
   /** The same for the entry at `at`. */
-  factsOf(at: Path, entry: Entry): Entry {
+  factsOf(at: Path, entry: Entry): SeenEntry {
     const granted = this.#granted(at)
+    if (onePath.contentRefusal(granted)) return unreadable(entry)
     return granted && !names.tellsContent(granted, entry) ? withoutContent(entry) : entry
   }
 
@@ -497,6 +497,15 @@ export class Access implements Authority {
     const { rules } = this.dependencies
     return [rules.nearest(top), ...rules.below(top)].some((rule) => names.hidesNames(this.principal, rule))
   }
+}
+
+/**
+ * The entry as a principal is told of it that must not read its content. Backends make revisions of digests of the
+ * content: the entity tag is then made of the time and the size.
+ */
+export function unreadable(entry: Entry): SeenEntry {
+  const { revision: _revision, ...facts } = withoutContent(entry)
+  return { ...facts, unreadable: true }
 }
 
 function withoutContent({ hashes: _hashes, thumbnailUrl: _thumbnailUrl, ...facts }: Entry): Entry {

@@ -113,6 +113,8 @@ export interface Authority {
   resolve(path: Path, options: AccessOptions): Awaitable<Pick<ResolvedPath, 'at'>>
   /** As `resolve`, authorizes reading it, and follows its symlinks. */
   resolveAndAuthorize(action: 'read', path: Path, options: AccessOptions): Awaitable<Pick<ResolvedPath, 'at'>>
+  /** What is told of the entry at a path of the whole tree. */
+  factsOf(at: Path, entry: Entry): Entry
 }
 
 /** Changes that the gateway makes by itself: no rule restricts them. Locks do. */
@@ -120,6 +122,7 @@ export const gatewayAuthority: Authority = {
   principal: undefined,
   resolve: (at) => ({ at }),
   resolveAndAuthorize: (_, at) => ({ at }),
+  factsOf: (_, entry) => entry,
 }
 
 /** What the checks of changes ask. */
@@ -241,7 +244,9 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     await plan.require?.(...targets)
     const subject = plan.subject === 'first' ? loaded[0] : loaded.at(-1)
     if (subject && this.#isConditional) {
-      await assertPreconditions(options, subject.entry, (other) => this.#stateOf(other, subject))
+      // By the entity tag that the principal is told.
+      const entry = subject.entry && authority.factsOf(subject.at, subject.entry)
+      await assertPreconditions(options, entry, (other) => this.#stateOf(other, subject.at, entry))
     }
     for (const touch of plan.touches(...targets)) {
       await assertUnlocked(dependencies.locks, authority.principal, touch, options)
@@ -273,10 +278,10 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     return new Target(at, look && !refresh ? look.entry : await load(), locate, mounted, signal)
   }
 
-  /** The state of a resource that a precondition names; without a path, that of the `subject`. */
-  async #stateOf(other: Path | undefined, subject: Target): Promise<ResourceState> {
-    const { at } = other === undefined ? subject : await this.authority.resolve(other, this.plan.options)
-    const entry = other === undefined || at === subject.at ? subject.entry : await this.#readable(other)
+  /** The state of a resource that a precondition names; without a path, that of the request's own, at `subject`. */
+  async #stateOf(other: Path | undefined, subject: Path, own: Entry | undefined): Promise<ResourceState> {
+    const at = other === undefined ? subject : (await this.authority.resolve(other, this.plan.options)).at
+    const entry = at === subject ? own : await this.#readable(other ?? subject)
     return { entry, tokens: new Set(this.dependencies.locks.covering(at).map((lock) => lock.token)) }
   }
 

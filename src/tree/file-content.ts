@@ -188,8 +188,8 @@ export async function write(
   source: Source,
   options: FileWriteOptions,
 ): Promise<WriteResult> {
-  const { entry, created } = await store(access, path, source, options)
-  return { entry, created }
+  const { entry, created, at } = await store(access, path, source, options)
+  return { entry: access.factsOf(at, entry), created }
 }
 
 /** Creates an empty file. Rejects with `exists` if the name is taken. */
@@ -209,7 +209,7 @@ export async function reserve(access: Access, path: Path, options: ChangeOptions
         // Another request has removed, replaced or changed the file.
         if (!isGatewayError(error, 'not_found', 'precondition_failed')) throw error
       })
-  return { entry, release }
+  return { entry: access.factsOf(at, entry), release }
 }
 
 async function store(

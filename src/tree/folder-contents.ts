@@ -7,7 +7,7 @@ import { Pauses } from '../base/pauses.js'
 import { foldName } from '../database/search/folding.js'
 import type { FolderListing } from '../storage/listings.js'
 import type { Order } from '../storage/sorting.js'
-import { needsSignature, type Access, type FolderRight, type Place, type SeenEntry } from './access.js'
+import { needsSignature, unreadable, type Access, type FolderRight, type Place, type SeenEntry } from './access.js'
 import type { AccessOptions } from './operation-options.js'
 import { covers } from './folder-rules.js'
 import type { FolderRights } from './policy/one-path.js'
@@ -262,7 +262,7 @@ async function symlinkSeen(
 ): Promise<SeenEntry | undefined> {
   if (await mayFollow(access, 'read', place, options)) return entry
   // Nothing else than grants lets a principal see what it may not read.
-  if (access.asksGrants && (await mayFollow(access, 'see', place, options))) return { ...entry, unreadable: true }
+  if (access.asksGrants && (await mayFollow(access, 'see', place, options))) return unreadable(entry)
   return undefinedIfMissing(access.tree.entry(place.at, { signal: options.signal, ofSymlink: true }))
 }
 

@@ -25,7 +25,7 @@ import type { FreshStatOptions } from '../storage/storage.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../database/rows.js'
 import { sameness } from '../transfer/same-file.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../download-urls/download-routing.js'
-import { Access, type Place, type SeenEntry } from './access.js'
+import { Access, unreadable, type Place, type SeenEntry } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { Action } from './policy/one-path.js'
 import * as changes from './entry-changes.js'
@@ -94,7 +94,7 @@ export class VirtualFs {
     return this.#authorized('stat', 'entry', path, options, async (place) => {
       const entry = await this.#entry(place, options)
       return {
-        entry: entry.kind !== 'file' || (await this.#mayRead(path, options)) ? entry : { ...entry, unreadable: true },
+        entry: entry.kind !== 'file' || (await this.#mayRead(path, options)) ? entry : unreadable(entry),
         folder: folders.folderView(this.#access, place.at),
       }
     })

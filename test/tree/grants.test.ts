@@ -10,6 +10,7 @@ import { asPath, nameOf, parentOf } from '../../src/base/path.js'
 import { openSearchIndex } from '../../src/database/search/search-index.js'
 import { Access, needsSignature } from '../../src/tree/access.js'
 import type { Grant } from '../../src/tree/grants.js'
+import { etagOf } from '../../src/tree/preconditions.js'
 import { findNames, VisibleNames } from '../../src/tree/search-results.js'
 import type { Asker } from '../accounts/principals.js'
 import { grantRow, groupRow, userRow } from '../database/store-rows.js'
@@ -235,6 +236,30 @@ void t.test('entries that may not be read have no hashes and thumbnails', async 
   ]
   t.same(await told({}), [closed, open, closed, open])
   t.same(await told({ userId: 5 }), [open, open, open, open])
+})
+
+void t.test('the entity tag of what may not be read is not made of its content', async (t) => {
+  const { as, grant } = await granting(t)
+  await fill(as(admin), { '/a/x': 'x', '/a/y': 'y' })
+  for (const path of ['/a/x', '/a/z']) await grant(path, { deny: ['read'] })
+  const real = etagOf(await as(admin).stat(p('/a/x')))
+  const ada = as()
+  const [x, y] = (await ada.list(p('/a'))).entries
+  t.notOk(x?.revision)
+  t.ok(y?.revision)
+  const told = etagOf(await ada.stat(p('/a/x')))
+  t.not(told, real)
+  t.equal(told, x && etagOf(x))
+  t.equal(told, etagOf((await ada.view(p('/a/x'))).entry))
+  const failed = { code: 'precondition_failed' }
+  await t.rejects(ada.write(p('/a/x'), sourceOf('new'), { ifMatch: [real] }), failed, 'the right one cannot be guessed')
+  await t.rejects(ada.check(p('/a/x'), { ifMatch: [real] }), failed)
+  const { entry } = await ada.write(p('/a/x'), sourceOf('new'), { ifMatch: [told] })
+  t.equal(etagOf(entry), etagOf(await ada.stat(p('/a/x'))))
+  const { entry: reserved, release } = await ada.reserve(p('/a/z'))
+  t.equal(etagOf(reserved), etagOf(await ada.stat(p('/a/z'))))
+  await release()
+  t.same(await names(ada, '/a'), ['x', 'y'])
 })
 
 async function* mapped<T>(pages: AsyncIterable<T>, map: (page: T) => T): AsyncGenerator<T> {
