@@ -708,6 +708,11 @@ export function refusesWholeTree(world: World, user: User, right: Right, path: P
     )
 }
 
+/** What a rename or move needs in the whole tree: to move an entry that a grant lets nobody remove is to remove it. */
+function rightsBelow(world: World, question: Question): readonly Right[] {
+  return actionsOf(world, question).flatMap((action) => (action === 'move' ? (['move', 'remove'] as const) : [action]))
+}
+
 /** What is asked of everything below the paths, after the paths themselves. */
 function byTrees(world: World, question: Question): Refusal {
   const { action } = question
@@ -734,7 +739,7 @@ function byTrees(world: World, question: Question): Refusal {
     case 'move':
       return (
         byReplaced(world, question) ??
-        (isTree ? byTree(world, question, source, actionsOf(world, question), 'move') : undefined) ??
+        (isTree ? byTree(world, question, source, rightsBelow(world, question), 'move') : undefined) ??
         byLanding(world, question, source) ??
         (isTree ? byRevealedNames(world, question, source) : undefined) ??
         byReplacedNames(world, question)

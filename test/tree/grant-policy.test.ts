@@ -266,6 +266,8 @@ void t.test('a change of a whole folder is refused by a grant below it that deni
     t.equal(refused({ '/': every, '/b': `-${right}` }, action), undefined, action)
     t.equal(refused({ '/a/b': `+${right}`, 'group:1/a/b': `-${right}` }, action), undefined, 'the own grant decides')
   }
+  t.equal(refused({ '/': every, '/a/b': '-remove' }, 'move'), 'denied', 'to move is to remove')
+  t.equal(refused({ '/': every, '/a/b': '-remove' }, 'rename'), undefined)
   // A copy leaves out what is not seen.
   t.equal(refused({ '/': every, '/a/b': '-see' }, 'copy'), undefined)
   t.equal(refused({ '/': every, '/a/b': '-read' }, 'copy'), 'denied')

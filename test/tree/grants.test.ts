@@ -316,30 +316,41 @@ void t.test('whole folders: a grant below that denies is asked before anything c
   t.same(await names(as(admin), '/'), ['a', 'c', 'gone', 'o', 't'])
 })
 
-void t.test('a copy into existing folders does not tell what is there, and changes nothing that is denied', async (t) => {
-  const asked: string[] = []
-  const { as, grant, rule } = await granting(t, { '/': recording(asked, false) })
-  await fill(as(admin), { '/shared/secret/x': 'x', '/shared/closed/x': 'x', '/shared/fixed/x': 'x' })
-  await fill(as(admin), { '/one/secret/x': '1', '/two/secret/y': '2', '/three/closed/x': '3', '/four/fixed/x': '4' })
-  await as(admin).setAttributes(p('/four/fixed'), { modified: new Date(1000), mode: 0o700 })
-  const before = await as(admin).stat(p('/shared/fixed'))
-  await grant('/shared/secret', { deny: ['see'] })
-  await grant('/shared/fixed', { deny: ['write'] })
-  await rule('/shared', { hide: '^closed$' })
-  const merging = { overwrite: false, merge: true } as const
-  const user: Asker = { may: ['copy', 'write'] }
-  asked.length = 0
-  await t.rejects(as(user).copy(p('/one'), p('/shared'), merging), { code: 'parent_missing' }, 'exists')
-  await t.rejects(as(user).copy(p('/two'), p('/shared'), merging), { code: 'parent_missing' }, 'does not exist')
-  t.same(
-    asked.filter((path) => path.startsWith('/shared/secret')),
-    [],
-  )
-  await t.rejects(as(user).copy(p('/three'), p('/shared'), merging), { code: 'hidden' })
-  await as(user).copy(p('/four'), p('/shared'), merging)
-  const { modified, mode } = await as(admin).stat(p('/shared/fixed'))
-  t.same({ modified, mode }, { modified: before.modified, mode: before.mode })
+void t.test('a folder with what may not be removed is not moved to another storage in part', async (t) => {
+  const { as, grant } = await granting(t, { '/': {}, '/s2': {} })
+  await fill(as(admin), { '/a/keep/x': 'x', '/a/y': 'y' })
+  await grant('/a/keep', { deny: ['remove'] })
+  await t.rejects(as().move(p('/a'), p('/s2/a'), keep), { code: 'denied' })
+  t.same(await contents(as(admin)), { '/a': null, '/a/keep': null, '/a/keep/x': 'x', '/a/y': 'y', '/s2': null })
 })
+
+void t.test(
+  'a copy into existing folders does not tell what is there, and changes nothing that is denied',
+  async (t) => {
+    const asked: string[] = []
+    const { as, grant, rule } = await granting(t, { '/': recording(asked, false) })
+    await fill(as(admin), { '/shared/secret/x': 'x', '/shared/closed/x': 'x', '/shared/fixed/x': 'x' })
+    await fill(as(admin), { '/one/secret/x': '1', '/two/secret/y': '2', '/three/closed/x': '3', '/four/fixed/x': '4' })
+    await as(admin).setAttributes(p('/four/fixed'), { modified: new Date(1000), mode: 0o700 })
+    const before = await as(admin).stat(p('/shared/fixed'))
+    await grant('/shared/secret', { deny: ['see'] })
+    await grant('/shared/fixed', { deny: ['write'] })
+    await rule('/shared', { hide: '^closed$' })
+    const merging = { overwrite: false, merge: true } as const
+    const user: Asker = { may: ['copy', 'write'] }
+    asked.length = 0
+    await t.rejects(as(user).copy(p('/one'), p('/shared'), merging), { code: 'parent_missing' }, 'exists')
+    await t.rejects(as(user).copy(p('/two'), p('/shared'), merging), { code: 'parent_missing' }, 'does not exist')
+    t.same(
+      asked.filter((path) => path.startsWith('/shared/secret')),
+      [],
+    )
+    await t.rejects(as(user).copy(p('/three'), p('/shared'), merging), { code: 'hidden' })
+    await as(user).copy(p('/four'), p('/shared'), merging)
+    const { modified, mode } = await as(admin).stat(p('/shared/fixed'))
+    t.same({ modified, mode }, { modified: before.modified, mode: before.mode })
+  },
+)
 
 void t.test('a copy leaves out the properties of what is not seen', async (t) => {
   const { as, grant, dependencies } = await granting(t)

@@ -45,7 +45,7 @@ export function refusedAt(
   granted: GrantedPath | undefined,
 ): Path | undefined {
   if (granted?.hasBelow !== true) return undefined
-  const denied: readonly Right[] = [...actions.map((action) => askedRights[action]), 'see']
+  const denied = deniedOf(actions)
   for (const below of granted.below()) {
     const isRefused = actions.includes('copy')
       ? isSeen(principal, below.path, below) && !isCopied(principal, below)
@@ -53,6 +53,12 @@ export function refusedAt(
     if (isRefused) return below.path
   }
   return undefined
+}
+
+/** The rights whose denial below a folder refuses the actions on all of it. To move an entry is to remove it. */
+function deniedOf(actions: readonly Action[]): readonly Right[] {
+  const asked = actions.map((action) => askedRights[action])
+  return actions.includes('move') ? [...asked, 'remove', 'see'] : [...asked, 'see']
 }
 
 /** Whether the grants, or else the permission, let the principal copy what is at a path. */
