@@ -1,0 +1,251 @@
+/**
+ * What the grants do not let a user see: no answer of any protocol tells whether it exists. Each request is sent twice,
+ * about a path that exists and about one that does not.
+ */
+import t from 'tap'
+import { asPath, nameOf, parentOf, type Path } from '../../src/base/path.js'
+import { startGateway } from '../gateway.js'
+import {
+  flags,
+  names as sftpNames,
+  noAttributes,
+  permissions,
+  string,
+  symlinkTypes,
+  types,
+  uint32,
+  type Answer,
+  type PacketClient,
+} from '../protocols/sftp/packet-client.js'
+import { addUser, basic, everyPermission, packets, send, signIn, store, unbound, type Reply } from './world.js'
+
+/** Of the same length, and in no text of an answer by chance. */
+const [there, gone] = ['zthere', 'zabsen'] as const
+
+const lockBody =
+  '<D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope><D:locktype><D:write/></D:locktype></D:lockinfo>'
+const patchBody =
+  '<D:propertyupdate xmlns:D="DAV:"><D:set><D:prop><x xmlns="urn:x">1</x></D:prop></D:set></D:propertyupdate>'
+
+interface Sent {
+  readonly method: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/** Requests of the HTTP API about a file, a folder, or a member of a folder that is not seen. */
+function apiRequests(path: Path): readonly Sent[] {
+  const [dir, name] = [parentOf(path), nameOf(path)]
+  const post = (endpoint: string, body: object): Sent => ({
+    method: 'POST',
+    path: `/api/fs/${endpoint}`,
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json' },
+  })
+  const upload = { 'file-path': encodeURIComponent(path) }
+  return [
+    ...['list', 'get', 'dirs', 'share_link', 'zip_link', 'zip', 'mkdir'].map((each) => post(each, { path })),
+    post('list', { path, refresh: true }),
+    post('zip', { path: dir, names: [name] }),
+    post('zip_link', { path: dir, names: [name] }),
+    post('search', { parent: path, keywords: 'z' }),
+    post('rename', { path, name: 'other' }),
+    post('rename', { path, name: 'other', overwrite: true }),
+    post('rename', { path: '/open/file', name }),
+    post('batch_rename', { src_dir: dir, rename_objects: [{ src_name: name, new_name: 'other' }] }),
+    post('batch_rename', { src_dir: dir, rename_objects: [{ src_name: 'file', new_name: name }] }),
+    post('regex_rename', { src_dir: dir, src_name_regex: `^${name}$`, new_name_regex: 'other' }),
+    post('regex_rename', { src_dir: path, src_name_regex: '^z', new_name_regex: 'other' }),
+    ...['move', 'copy'].flatMap((each) => [
+      post(each, { src_dir: dir, dst_dir: '/mine', names: [name] }),
+      post(each, { src_dir: '/open', dst_dir: path, names: ['file'] }),
+      post(each, { src_dir: '/source', dst_dir: dir, names: [name] }),
+      post(each, { src_dir: '/source', dst_dir: dir, names: [name], overwrite: true }),
+      post(each, { src_dir: '/source', dst_dir: dir, names: [name], skip_existing: true }),
+      post(each, { src_dir: '/source', dst_dir: dir, names: [name], merge: true }),
+      post(each, { src_dir: `/source/all-${nameOf(path)}`, dst_dir: '/', names: ['open'], merge: true }),
+    ]),
+    post('recursive_move', { src_dir: path, dst_dir: '/mine' }),
+    post('recursive_move', { src_dir: '/open/empty', dst_dir: path }),
+    post('remove', { dir, names: [name] }),
+    post('remove', { dir: path, names: [there, gone] }),
+    post('remove_empty_directory', { src_dir: path }),
+    { method: 'PUT', path: '/api/fs/put', headers: upload, body: 'x' },
+    { method: 'PUT', path: '/api/fs/put', headers: { ...upload, overwrite: 'false' }, body: 'x' },
+    { method: 'PUT', path: '/api/fs/put', headers: { ...upload, 'if-match': '*' }, body: 'x' },
+    { method: 'PUT', path: '/api/fs/put', headers: { ...upload, 'if-none-match': '*' }, body: 'x' },
+    { method: 'PUT', path: '/api/fs/put', headers: { ...upload, 'as-task': 'true' }, body: 'x' },
+    { method: 'POST', path: '/api/fs/multipart/init', headers: { ...upload, 'x-file-size': '5' } },
+    post('add_offline_download', { path, urls: ['http://127.0.0.1:1/x'], tool: 'SimpleHttp', delete_policy: '' }),
+    ...['/d', '/p'].flatMap((prefix) => [
+      { method: 'GET', path: prefix + path },
+      { method: 'GET', path: `${prefix}${path}?sign=abc:0` },
+      { method: 'GET', path: `${prefix}${path}?type=thumb` },
+    ]),
+  ]
+}
+
+function davRequests(url: string, path: Path): readonly Sent[] {
+  const dav = (method: string, headers: Readonly<Record<string, string>> = {}, body = ''): Sent => ({
+    method,
+    path: `/dav${path}`,
+    headers,
+    body,
+  })
+  const destination = (at: string) => ({ destination: `${url}/dav${at}` })
+  const about = (condition: string) => ({ if: `<${url}/dav${path}> (${condition})` })
+  return [
+    ...['GET', 'HEAD', 'OPTIONS', 'DELETE', 'MKCOL'].map((method) => dav(method)),
+    ...['0', '1', 'infinity'].map((depth) => dav('PROPFIND', { depth })),
+    dav('PUT', {}, 'x'),
+    dav('PUT', { 'if-match': '*' }, 'x'),
+    dav('PUT', { 'if-none-match': '*' }, 'x'),
+    dav('PROPPATCH', {}, patchBody),
+    dav('LOCK', { depth: '0' }, lockBody),
+    dav('LOCK', { depth: 'infinity' }, lockBody),
+    { ...dav('LOCK', { depth: '0' }, lockBody), path: `/dav${path}/` },
+    dav('LOCK', { if: '(<urn:uuid:12345678-1234-4234-8234-123456789012>)' }),
+    dav('UNLOCK', { 'lock-token': '<urn:uuid:12345678-1234-4234-8234-123456789012>' }),
+    dav('GET', { 'if-none-match': '*' }),
+    dav('GET', { range: 'bytes=0-1' }),
+    ...['COPY', 'MOVE'].flatMap((method) => [
+      dav(method, destination('/mine/new')),
+      dav(method, { ...destination('/mine/new'), depth: '0' }),
+      { method, path: '/dav/source/file', headers: destination(path) },
+      { method, path: '/dav/source/file', headers: { ...destination(path), overwrite: 'F' } },
+      { method, path: '/dav/source/file', headers: destination(`${path}/${there}`) },
+    ]),
+    ...['[W/"x"]', 'Not ["x"]', '["x"]', '<DAV:no-lock>', 'Not <DAV:no-lock>'].map((condition) => ({
+      method: 'PROPFIND',
+      path: '/dav/open/file',
+      headers: { depth: '0', ...about(condition) },
+    })),
+    ...['[W/"x"]', 'Not ["x"]'].map((condition) => ({
+      method: 'PUT',
+      path: '/dav/mine/conditional',
+      headers: about(condition),
+      body: 'x',
+    })),
+  ]
+}
+
+function sftpRequests(path: Path): readonly ((client: PacketClient) => Promise<Answer>)[] {
+  const ask =
+    (type: number, ...fields: readonly Buffer[]) =>
+    (client: PacketClient) =>
+      client.ask(type, ...fields)
+  const extended =
+    (name: string, ...fields: readonly Buffer[]) =>
+    (client: PacketClient) =>
+      client.extended(name, ...fields)
+  const { read, write, create, truncate, exclusive, append } = flags
+  return [
+    ...[
+      read,
+      write,
+      read | write,
+      write | create,
+      write | append,
+      write | create | truncate,
+      write | create | exclusive,
+      read | write | create | truncate,
+    ].map((flag) => ask(types.open, string(path), uint32(flag), noAttributes)),
+    ...[types.lstat, sftpNames.stat, sftpNames.opendir, sftpNames.remove, sftpNames.rmdir, symlinkTypes.readlink].map(
+      (type) => ask(type, string(path)),
+    ),
+    ask(types.setstat, string(path), permissions(0o600)),
+    ask(sftpNames.mkdir, string(path), noAttributes),
+    ask(sftpNames.rename, string(path), string('/mine/new')),
+    ask(sftpNames.rename, string('/source/file'), string(path)),
+    extended('posix-rename@openssh.com', string(path), string('/mine/new')),
+    extended('posix-rename@openssh.com', string('/source/file'), string(path)),
+    extended('hardlink@openssh.com', string(path), string('/mine/new')),
+    extended('hardlink@openssh.com', string('/source/file'), string(path)),
+    extended('statvfs@openssh.com', string(path)),
+    extended('lsetstat@openssh.com', string(path), permissions(0o600)),
+    // The order of OpenSSH: the target first.
+    ask(symlinkTypes.symlink, string(path), string('/mine/link')),
+    ask(symlinkTypes.symlink, string(`..${path}`), string('/mine/link')),
+    ask(symlinkTypes.symlink, string('/open/file'), string(path)),
+  ]
+}
+
+void t.test('no answer tells whether what is not seen exists', async (t) => {
+  const running = await startGateway(t)
+  const { gateway, url } = running
+  const all = gateway.as(unbound())
+  const userId = await addUser(running, 'mallory', everyPermission)
+  await gateway.grants.replace({ userId }, [
+    { path: '/open/secret', allow: [], deny: ['see'] },
+    { path: '/open/hall', allow: [], deny: ['see'] },
+    { path: '/open/hall/room', allow: ['see', 'read', 'write'], deny: [] },
+  ])
+  /** Both exist, or neither: each a file, and a folder with a file. */
+  const parents = ['/open/secret', '/open/hall'] as const
+  for (const parent of parents) {
+    await store(all, `${parent}/${there}`, 'x')
+    await store(all, `${parent}/f${there}/${there}`, 'x')
+  }
+  for (const path of ['/open/hall/room/x', '/open/file', '/mine/conditional']) await store(all, path, 'x')
+  const ensure = async (path: string) => {
+    if (!(await all.stat(asPath(path)).catch(() => undefined))) await store(all, path, 'y')
+  }
+  /** What the requests may have moved or removed. */
+  const sources = async () => {
+    for (const name of ['file', there, gone]) await ensure(`/source/${name}`)
+    for (const name of [there, gone]) {
+      for (const parent of parents) await ensure(`/source/all-${name}${parent}/${name}`)
+      for (const parent of parents) await ensure(`/source/all-f${name}${parent}/f${name}/${name}`)
+    }
+    await ensure('/open/file')
+    await all.mkdir(asPath('/open/empty'), { parents: true })
+  }
+  await sources()
+  const token = await signIn(running, 'mallory')
+  const client = await packets(t, running, 'mallory')
+  const told = ({ status, headers, text }: Reply, name: string) => {
+    const { date: _date, etag: _etag, 'last-modified': _modified, ...others } = headers
+    const same = text.replace(/(getetag|getlastmodified|creationdate)>[^<]*/g, '$1').replace(/"sign":"[^"]*"/g, '')
+    return JSON.stringify([status, others, same]).replaceAll(name, '*')
+  }
+  const paths = (name: string) =>
+    [...parents.flatMap((at) => [`${at}/${name}`, `${at}/f${name}`]), `/open/secret/f${name}/${name}`].map(asPath)
+  for (const [index, path] of paths(there).entries()) {
+    const other = paths(gone)[index] ?? path
+    const sent = (at: Path) => [
+      ...apiRequests(at).map((each) => ({ ...each, headers: { ...each.headers, authorization: token } })),
+      ...davRequests(url, at).map((each) => ({
+        ...each,
+        headers: { ...each.headers, authorization: basic('mallory') },
+      })),
+    ]
+    const [one, two] = [sent(path), sent(other)]
+    for (const [at, request] of one.entries()) {
+      const twin = two[at] ?? request
+      const answers: string[] = []
+      for (const [each, name] of [
+        [request, there],
+        [twin, gone],
+      ] as const) {
+        answers.push(told(await send(url, each.method, each.path, each.headers, each.body), name))
+        await sources()
+      }
+      t.equal(
+        answers[0],
+        answers[1],
+        `${request.method} ${request.path} ${request.body ?? ''} ${JSON.stringify(request.headers)}`,
+      )
+    }
+    const [asked, twins] = [sftpRequests(path), sftpRequests(other)]
+    for (const [at, ask] of asked.entries()) {
+      const answers: string[] = []
+      for (const each of [ask, twins[at] ?? ask]) {
+        const { type, body } = await each(client)
+        answers.push(`${type} ${body.toString('latin1').replaceAll(there, '*').replaceAll(gone, '*')}`)
+        await sources()
+      }
+      t.equal(answers[0], answers[1], `SFTP ${path} ${at}`)
+    }
+  }
+})
