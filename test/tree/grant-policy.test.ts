@@ -17,6 +17,7 @@ import {
 } from '../../src/tree/policy/one-path.js'
 import { landingRefusal, treeRefusal, unreadableBelow } from '../../src/tree/policy/whole-folders.js'
 import { principal, type Asker } from '../accounts/principals.js'
+import { growth } from '../processor-time.js'
 import { ruled, type Asked, type GrantTable } from './ruled-path.js'
 
 const p = asPath
@@ -320,6 +321,24 @@ void t.test('what listings tell of the rights in a folder follows the grants', a
   t.same(rights({ '/a': '-write' }, {}, ['write']), { write: false, writeByRule: false })
   t.same(rights({ '/a': '-write' }, { '/a': { write: true } }), { write: false, writeByRule: false })
   t.same(rights({ '/a': '+see' }, { '/a': { write: true } }), { write: true, writeByRule: true })
+})
+
+void t.test('the parts that a search asks for are found in a time that grows with the grants', async (t) => {
+  const tables = new Map(
+    [2000, 20_000].map((count) => {
+      const rows = Array.from({ length: count }, (_, at) => [`/d/${at}`, at % 2 === 0 ? '+see' : '-see'] as const)
+      const granted = ruled(
+        { grants: { ...Object.fromEntries(rows), '/e': '+see', '/e/x': '-see' }, only: true },
+        p('/'),
+      )
+      return [count, granted.granted] as const
+    }),
+  )
+  const { parts, closed } = seenNames(tables.get(2000))
+  t.equal(parts?.length, 1002, 'the ways are parts too')
+  t.same(closed, ['/e/x'], 'what is not within a part need not be excluded')
+  const ratio = await growth((size) => seenNames(tables.get(size)), 2000, 10)
+  t.ok(ratio < 30, `10 times as many take ${ratio.toFixed(1)} times as long`)
 })
 
 void t.test('a search asks for the parts that are seen', async (t) => {

@@ -111,16 +111,20 @@ export interface SeenNames {
 export function seenNames(granted: GrantedPath | undefined): SeenNames {
   if (granted === undefined) return { parts: undefined, closed: [], isExact: true }
   const parts: SeenPart[] = []
+  /** The deep parts above the path. What is below a path follows it. */
+  const around: Path[] = []
   const closed: Path[] = []
   let isExact = true
   const sees = grants('see', granted)
   for (const below of granted.below()) {
+    for (let last = around.at(-1); last !== undefined && !isWithin(last, below.path); last = around.at(-1)) around.pop()
     if (grants('see', below)) {
       parts.push({ path: below.path, deep: true })
+      around.push(below.path)
       continue
     }
     if (below.opensBelow) parts.push({ path: below.path, deep: false })
-    if (!sees && !parts.some(({ path, deep }) => deep && isWithin(path, below.path))) continue
+    if (!sees && around.length === 0) continue
     // The way to a grant within a part that is seen is asked name by name.
     if (below.opensBelow) isExact = false
     else closed.push(below.path)
