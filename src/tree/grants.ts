@@ -185,6 +185,9 @@ export class Grants extends PathMirror<Grant> {
     this.#denials = denials.length > 0 ? new GrantTrie(denials, this.foldedPath, false) : undefined
   }
 
+  /** Of two grants a denial wins, so that nothing is seen of the folder before the moved one is stored. */
+  protected override readonly canCoincide = true
+
   /** A user or a group has one grant for a path. */
   protected override subjectOf(grant: Grant): string {
     return keyOf(grant)

@@ -46,6 +46,9 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   /** Of rows with the same subject, only one may have a path. */
   protected abstract subjectOf(row: Row): string
 
+  /** Whether two rows of one subject apply at a path while a folder with one of them is being moved to the other. */
+  protected readonly canCoincide: boolean = false
+
   async reload(): Promise<void> {
     const number = ++this.#lastStarted
     const loaded = await this.compile(await this.rows.all())
@@ -115,7 +118,7 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
       for (const row of rows) {
         const path = under(moving.to, within(moving.from, row.path) ?? row.path)
         const key = this.#keyOf(row, path)
-        if (taken.has(key)) continue
+        if (taken.has(key) && !this.canCoincide) continue
         taken.add(key)
         applying.push({ ...row, path })
       }

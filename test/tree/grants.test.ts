@@ -256,9 +256,9 @@ void t.test('the entity tag of what may not be read is not made of its content',
   await t.rejects(ada.check(p('/a/x'), { ifMatch: [real] }), failed)
   const { entry } = await ada.write(p('/a/x'), sourceOf('new'), { ifMatch: [told] })
   t.equal(etagOf(entry), etagOf(await ada.stat(p('/a/x'))))
-  const { entry: reserved, release } = await ada.reserve(p('/a/z'))
-  t.equal(etagOf(reserved), etagOf(await ada.stat(p('/a/z'))))
-  await release()
+  const reservation = await ada.reserve(p('/a/z'))
+  t.equal(etagOf(reservation.entry), etagOf(await ada.stat(p('/a/z'))))
+  await reservation.release()
   t.same(await names(ada, '/a'), ['x', 'y'])
 })
 
@@ -400,6 +400,26 @@ for (const [how, over] of [
     await t.rejects(as().write(p('/c/b/x'), sourceOf('')), { code: 'denied' }, 'as closed as before')
   })
 }
+
+void t.test('while a folder moves to where there is another grant, a denial of either applies', async (t) => {
+  const driver = new MemoryDriver(0)
+  let moved: () => Promise<void> = async () => undefined
+  const over: Over = {
+    move: async (from, to, options) => {
+      await driver.move(from, to, options)
+      await moved()
+    },
+  }
+  const { as, grant } = await granting(t, { '/': { driverOf: async () => altered(driver, over) } })
+  await fill(as(admin), { '/a/x': 'x' })
+  await grant('/a', { deny: ['see'] })
+  await grant('/b', { allow: ['read'] })
+  moved = async () => {
+    await t.rejects(as().read(p('/b/x')), { code: 'not_found' })
+  }
+  await as(admin).move(p('/a'), p('/b'), keep)
+  await t.rejects(as().read(p('/b/x')), { code: 'not_found' })
+})
 
 void t.test('grants get the spelling of a folder that is renamed on a backend that ignores case', async (t) => {
   const { as, grant, stored } = await granting(t, {
