@@ -119,7 +119,8 @@ export function isLook(action: Action): action is Look {
  * nothing.
  */
 export function judge(principal: Principal, action: Action, path: Path, rules: Ruling, password?: string): Verdict {
-  return firstVerdict(steps, principal, action, path, rules, password) ?? 'allow'
+  const asked = isLook(action) ? stepsOfLooks : steps
+  return firstVerdict(asked, principal, action, path, rules, password) ?? 'allow'
 }
 
 /**
@@ -349,6 +350,8 @@ const readAccess = [byReaders, byPassword]
  * folder rules.
  */
 export const steps: readonly Step[] = [...credential, bySight, byHiddenNames, ...readAccess, byRight, byWriters]
+/** Without the steps that never refuse a look. */
+const stepsOfLooks: readonly Step[] = steps.filter((step) => step !== byAppPassword && step !== byWriters)
 const stepsToSight: readonly Step[] = [...credential, bySight]
 const stepsOfMembers: readonly Step[] = steps.filter((step) => step !== byHiddenNames)
 const stepsOfAnyMember: readonly Step[] = [...credential, ...readAccess]
