@@ -476,9 +476,20 @@ export class Access implements Authority {
   }
 
   memberFilter(folder: Path): MemberFilter {
+    return this.#memberFilter(folder, this.dependencies.rules.nearest(folder), this.#granted(folder))
+  }
+
+  #memberFilter(folder: Path, rule: Rule | undefined, granted: GrantedPath | undefined): MemberFilter {
     const { rules } = this.dependencies
     const ruleOf = rules.below(folder).length > 0 ? (member: Path) => rules.ruleOf(member) : undefined
-    return names.memberFilter(this.principal, folder, rules.nearest(folder), ruleOf, this.#granted(folder))
+    return names.memberFilter(this.principal, folder, rule, ruleOf, granted)
+  }
+
+  /** Whether the principal may list the folder, and which members a listing shows. Throws as `verdict`. */
+  listed(folder: Path, password: string | undefined): { readonly verdict: Verdict; readonly members: MemberFilter } {
+    const ruling = this.#ruled(folder)
+    const verdict = this.verdict('list', folder, password, { ruling })
+    return { verdict, members: this.#memberFilter(folder, ruling.own, ruling.granted) }
   }
 
   /** Whether listings of the parent folder omit `at`. */
@@ -487,9 +498,9 @@ export class Access implements Authority {
     return names.isOmitted(this.principal, at, rules.nearest(parentOf(at)), rules.ruleOf(at), this.#granted(at))
   }
 
-  /** What the grants show the principal of the names below `top`. */
-  seenNames(top: Path): SeenNames {
-    return names.seenNames(this.#granted(top))
+  /** What the grants show the principal of the names below `top`; undefined for more than `maxPaths` paths. */
+  seenNames(top: Path, maxPaths: number): SeenNames | undefined {
+    return names.seenNames(this.#granted(top), maxPaths)
   }
 
   /** Whether a rule can hide names from the principal at any depth below `top`. */

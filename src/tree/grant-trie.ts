@@ -2,7 +2,7 @@
  * The grants of one principal, compiled by the segments of their paths: which grant decides on a right at a path. What
  * follows from that is decided in `policy/`. Paths are of the whole tree.
  */
-import { childOf, foldCase, root, segmentsOf, type Path } from '../base/path.js'
+import { childOf, foldCase, nameOf, root, segmentsOf, type Path } from '../base/path.js'
 import { rights, type Grant, type Right } from '../database/rows.js'
 import type { FoldedPath } from './path-mirror.js'
 
@@ -63,6 +63,8 @@ function combined(nodes: readonly Node[]): Sayings {
 /** What the deciding grants say about each right at one path. */
 export class GrantedPath {
   #rest: GrantedPath | undefined
+  /** Members that were asked before, by name: those with grants in one spelling only. */
+  #known: Map<string, GrantedPath> | undefined
   /** What the grants above the path say of it. */
   private readonly above: Sayings
   /** What applies at the path. */
@@ -131,8 +133,27 @@ export class GrantedPath {
   /** The member of this name. */
   child(name: string): GrantedPath {
     if (!this.hasBelow) return this.rest
-    const nodes = this.#childNodes(name)
-    return nodes.length === 0 ? this.rest : this.#below(nodes, childOf(this.path, name))
+    const known = this.#known?.get(name)
+    if (known) return known
+    // Most members of a large folder have no grants in any spelling.
+    const spellings = this.#spellings(name)
+    if (spellings.length === 0) return this.rest
+    const path = childOf(this.path, name)
+    // Whether a backend ignores case can change.
+    if (spellings.some((node) => nameOf(node.path) !== name)) return this.#respelledChild(spellings, path)
+    const child = this.#below(spellings, path)
+    this.#known ??= new Map()
+    this.#known.set(name, child)
+    return child
+  }
+
+  #respelledChild(spellings: readonly Node[], path: Path): GrantedPath {
+    const name = nameOf(path)
+    const key = this.foldedPath(path)
+    const nodes = spellings.filter(
+      (node) => nameOf(node.path) === name || (key !== undefined && this.foldedPath(node.path) === key),
+    )
+    return nodes.length === 0 ? this.rest : this.#below(nodes, path)
   }
 
   /** All paths below that have grants, and those above them. */
@@ -145,15 +166,12 @@ export class GrantedPath {
     }
   }
 
-  #childNodes(name: string): readonly Node[] {
+  /** The nodes of all members whose names differ from this one in case or Unicode normalization at most. */
+  #spellings(name: string): readonly Node[] {
     const folded = foldCase(name)
-    // Most members of a large folder have no grants in any spelling.
-    if (!this.nodes.some(({ byFoldedName }) => byFoldedName.has(folded))) return []
-    const exact = this.nodes.flatMap(({ children }) => children.get(name) ?? [])
-    const key = this.foldedPath(childOf(this.path, name))
-    if (key === undefined) return exact
-    const others = this.nodes.flatMap(({ byFoldedName }) => byFoldedName.get(folded) ?? [])
-    return others.filter((node) => exact.includes(node) || this.foldedPath(node.path) === key)
+    const [first] = this.nodes
+    if (first !== undefined && this.nodes.length === 1) return first.byFoldedName.get(folded) ?? []
+    return this.nodes.flatMap(({ byFoldedName }) => byFoldedName.get(folded) ?? [])
   }
 
   #below(nodes: readonly Node[], path: Path): GrantedPath {

@@ -3,7 +3,7 @@
  * Which names those are is decided here, as a listing of their folder would.
  */
 import { GatewayError } from '../base/errors.js'
-import { nameOf, parentOf, reservedPrefix, type Path } from '../base/path.js'
+import { nameOf, parentOf, reservedPrefix, root, type Path } from '../base/path.js'
 import { Pauses } from '../base/pauses.js'
 import { searchWords } from '../database/search/folding.js'
 import {
@@ -18,7 +18,7 @@ import type { IndexedName } from '../database/search/names.js'
 import type { AccessOptions } from './operation-options.js'
 import type { Access } from './access.js'
 import type { Rule, Rules } from './folder-rules.js'
-import type { Verdict } from './policy/one-path.js'
+import type { MemberFilter } from './policy/names.js'
 
 export interface SearchOptions extends AccessOptions {
   /** Words. A name matches if it contains all of them, in any order. */
@@ -72,7 +72,8 @@ export async function findNames(
   if (words.length === 0 || words.some((word) => /[/\0]/.test(word)) || !visible.isReachable(top)) return noResults
   const { closed, parts, exact } = visible.queryRules(top)
   const query: NameQuery = { words, kind: options.kind, below: top, excluded: closed, parts }
-  const few = await reader.allIfFew(query)
+  // To authorize few names one by one takes less time than to exclude many parts.
+  const few = await reader.allIfFew({ ...query, excluded: [] })
   if (few === undefined) return findAmongMany(reader, visible, { query, exact, options, limits })
   const found = await authorizedNames(visible, few, options)
   return { names: found.slice(options.offset, options.offset + options.limit), total: found.length }
@@ -159,14 +160,12 @@ interface QueryRules {
  * and list, and that such a listing would return. Paths are of the whole tree.
  */
 export class VisibleNames {
-  /** Cached results, by folder. */
-  readonly #reachable = new Map<Path, boolean>()
-  readonly #listable = new Map<Path, boolean>()
+  readonly #folders = new Map<Path, SearchedFolder>()
 
   /** `base`: that of the principal, in the backend's spelling. `password`: the folder password of the request. */
   constructor(
     private readonly rules: Rules,
-    private readonly access: Pick<Access, 'hidesNames' | 'isRestricted' | 'memberFilter' | 'seenNames' | 'verdict'>,
+    private readonly access: Pick<Access, 'hidesNames' | 'isRestricted' | 'listed' | 'seenNames' | 'verdict'>,
     private readonly base: Path,
     private readonly password: string | undefined,
   ) {}
@@ -174,38 +173,37 @@ export class VisibleNames {
   /** Returns the names that the principal may see, in their order. */
   filter(names: readonly IndexedName[]): readonly IndexedName[] {
     if (!this.access.isRestricted) return names
-    return names.filter((name) => this.#canList(name.parent) && this.#isVisible(name.parent, name.name))
+    return names.filter(({ parent, name }) => {
+      const folder = this.#folder(parent)
+      return folder.isListable && isMember(folder, name)
+    })
   }
 
   /** Whether the principal can reach the folder from its base: neither the folder nor one above it is hidden. */
   isReachable(folder: Path): boolean {
-    if (folder === this.base) return isOnTheWay(this.#verdict(folder))
-    const cached = this.#reachable.get(folder)
-    if (cached !== undefined) return cached
-    const parent = parentOf(folder)
-    const isReachable =
-      folder !== '/' &&
-      this.isReachable(parent) &&
-      this.#isVisible(parent, nameOf(folder)) &&
-      isOnTheWay(this.#verdict(folder))
-    this.#reachable.set(folder, isReachable)
-    return isReachable
+    return this.#folder(folder).isReachable
   }
 
-  #canList(folder: Path): boolean {
-    const cached = this.#listable.get(folder)
-    if (cached !== undefined) return cached
-    const canList = this.isReachable(folder) && this.#verdict(folder) === 'allow'
-    this.#listable.set(folder, canList)
-    return canList
+  #folder(path: Path): SearchedFolder {
+    const known = this.#folders.get(path)
+    if (known) return known
+    const folder = this.#isOnWay(path) ? this.#asked(path) : closedFolder
+    this.#folders.set(path, folder)
+    return folder
   }
 
-  #isVisible(folder: Path, name: string): boolean {
-    return !name.startsWith(reservedPrefix) && this.access.memberFilter(folder).shows(name)
+  #asked(path: Path): SearchedFolder {
+    const { verdict, members } = this.access.listed(path, this.password)
+    const isReachable = verdict !== 'hidden' && verdict !== 'not_found'
+    return { isReachable, isListable: verdict === 'allow', members }
   }
 
-  #verdict(folder: Path): Verdict {
-    return this.access.verdict('list', folder, this.password)
+  /** Whether the base leads to the folder, whatever the verdict on the folder itself is. */
+  #isOnWay(path: Path): boolean {
+    if (path === this.base) return true
+    if (path === root) return false
+    const parent = this.#folder(parentOf(path))
+    return parent.isReachable && isMember(parent, nameOf(path))
   }
 
   /**
@@ -229,11 +227,13 @@ export class VisibleNames {
   }
 
   #queryGrants(top: Path): QueryRules {
-    const { parts, closed, isExact } = this.access.seenNames(top)
+    const nameByName = { closed: [], parts: undefined, exact: false }
+    const seen = this.access.seenNames(top, maxParts)
+    if (seen === undefined) return nameByName
+    const { parts, closed, isExact } = seen
     const paths = [...(parts ?? []).map(({ path }) => path), ...closed]
     // As for rules: names in another spelling must be authorized one by one.
-    const isTranslatable = paths.length <= maxParts && paths.every((path) => this.rules.hasOneSpelling(path))
-    if (!isTranslatable) return { closed: [], parts: undefined, exact: false }
+    if (!paths.every((path) => this.rules.hasOneSpelling(path))) return nameByName
     const excluded = closed.map((path) => ({ path, itself: true, members: true, deeper: true, except: [] }))
     return { closed: excluded, parts, exact: isExact }
   }
@@ -254,7 +254,17 @@ export class VisibleNames {
   }
 }
 
-/** Whether folders below one with this verdict can be reached. */
-function isOnTheWay(verdict: Verdict): boolean {
-  return verdict !== 'hidden' && verdict !== 'not_found'
+/** What a search asks about a folder. */
+interface SearchedFolder {
+  /** Whether the principal can reach it from its base. */
+  readonly isReachable: boolean
+  readonly isListable: boolean
+  readonly members: Pick<MemberFilter, 'shows'>
+}
+
+const closedFolder: SearchedFolder = { isReachable: false, isListable: false, members: { shows: () => false } }
+
+/** Whether listings of the folder show the name. */
+function isMember({ members }: SearchedFolder, name: string): boolean {
+  return !name.startsWith(reservedPrefix) && members.shows(name)
 }

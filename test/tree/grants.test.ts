@@ -6,7 +6,7 @@ import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { GatewayError } from '../../src/base/errors.js'
-import { asPath, nameOf, parentOf } from '../../src/base/path.js'
+import { asPath, nameOf, parentOf, type Path } from '../../src/base/path.js'
 import { openSearchIndex } from '../../src/database/search/search-index.js'
 import { Access, needsSignature } from '../../src/tree/access.js'
 import type { Grant } from '../../src/tree/grants.js'
@@ -497,6 +497,35 @@ void t.test('a search finds what is seen only, and asks the index for nothing el
   t.same(await found(only, 'x'), ['x1', 'x3'])
   t.same(await found(only, 'pay'), ['pay'], 'the way to a grant is seen')
   t.same(await found(admin, 'x'), ['x1', 'x2', 'x3', 'x4', 'x5'])
+})
+
+void t.test('a search with more grants than a query names asks about each folder once', async (t) => {
+  const { as, grant, dependencies } = await granting(t)
+  const index = await openSearchIndex(join(t.testdir(), 'search.db'))
+  t.teardown(() => index.close())
+  const boxes = Array.from({ length: 60 }, (_, at) => p(`/box ${at}`))
+  const files = boxes.flatMap((box) => ['x1', 'x2', 'x3'].map((name) => ({ parent: box, name, kind: 'file' as const })))
+  const folders = boxes.map((box) => ({ parent: p('/'), name: nameOf(box), kind: 'folder' as const }))
+  await index.writer.put([...folders, ...files].map((entry) => ({ ...entry, size: 0 })))
+  for (const box of boxes.slice(0, 50)) await grant(box, { deny: ['see'] })
+  const access = new Access(dependencies, as({ may: [] }).principal)
+  const asked: string[] = []
+  const counting = {
+    isRestricted: access.isRestricted,
+    hidesNames: (top: Path) => access.hidesNames(top),
+    seenNames: (top: Path, maxPaths: number) => access.seenNames(top, maxPaths),
+    verdict: (...args: Parameters<Access['verdict']>) => access.verdict(...args),
+    listed: (folder: Path, password: string | undefined) => {
+      asked.push(folder)
+      return access.listed(folder, password)
+    },
+  }
+  const visible = new VisibleNames(dependencies.rules, counting, p('/'), undefined)
+  const options = { keywords: 'x', kind: 'files', offset: 0, limit: 100 } as const
+  const { names, total } = await findNames(index.reader, visible, p('/'), options)
+  t.equal(total, 30)
+  t.same(new Set(names.map(({ parent }) => parent)), new Set(boxes.slice(50)))
+  t.same(asked.sort(), ['/', ...boxes.slice(50)].sort(), 'and about none that is not seen')
 })
 
 void t.test('the target of a symlink is asked too, and a symlink to what is not seen leads nowhere', async (t) => {

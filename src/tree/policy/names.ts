@@ -108,7 +108,8 @@ export interface SeenNames {
   readonly isExact: boolean
 }
 
-export function seenNames(granted: GrantedPath | undefined): SeenNames {
+/** Undefined if there are more than `maxPaths` parts and closed paths. */
+export function seenNames(granted: GrantedPath | undefined, maxPaths: number): SeenNames | undefined {
   if (granted === undefined) return { parts: undefined, closed: [], isExact: true }
   const parts: SeenPart[] = []
   /** The deep parts above the path. What is below a path follows it. */
@@ -118,16 +119,13 @@ export function seenNames(granted: GrantedPath | undefined): SeenNames {
   const sees = grants('see', granted)
   for (const below of granted.below()) {
     for (let last = around.at(-1); last !== undefined && !isWithin(last, below.path); last = around.at(-1)) around.pop()
-    if (grants('see', below)) {
-      parts.push({ path: below.path, deep: true })
-      around.push(below.path)
-      continue
-    }
-    if (below.opensBelow) parts.push({ path: below.path, deep: false })
-    if (!sees && around.length === 0) continue
+    const isPart = grants('see', below)
+    if (!sees && (isPart || below.opensBelow)) parts.push({ path: below.path, deep: isPart })
+    if (isPart) around.push(below.path)
     // The way to a grant within a part that is seen is asked name by name.
-    if (below.opensBelow) isExact = false
-    else closed.push(below.path)
+    else if ((sees || around.length > 0) && below.opensBelow) isExact = false
+    else if (sees || around.length > 0) closed.push(below.path)
+    if (parts.length + closed.length > maxPaths) return undefined
   }
   return { parts: sees ? undefined : parts, closed, isExact }
 }
