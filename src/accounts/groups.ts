@@ -3,7 +3,7 @@ import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { isDecoded } from '../base/utf8.js'
 import type { GroupRow, UserRow } from '../database/rows.js'
-import type { Store } from '../database/tables.js'
+import type { GroupContents, Store } from '../database/tables.js'
 import { checkPermission, noMembership, type Membership } from './principal.js'
 
 export interface Group extends GroupRow {
@@ -15,6 +15,13 @@ export interface Group extends GroupRow {
 type NewGroup = Omit<Group, 'id' | 'requireTwoStep'> & Partial<Pick<Group, 'requireTwoStep'>>
 /** Undefined fields are unchanged. */
 type GroupChanges = { readonly [Field in keyof Omit<Group, 'id'>]?: Group[Field] | undefined }
+
+/** Grants that are stored with a group, in the same transaction. */
+export interface GrantsOfGroup {
+  readonly checked: NonNullable<GroupContents['grants']>
+  /** Called when they are stored. Who joins the group has its permissions when this has resolved. */
+  readonly reload: () => Promise<void>
+}
 
 /** Every process has all groups in memory, and a request may ask for all of those of its user. */
 export const maxGroups = 1000
@@ -58,24 +65,24 @@ export class Groups {
    * Rejects with `exists` for a taken name, and with `invalid` for a name or permission that cannot be used, for an
    * unknown member, for the guest in a group of admins, and for too many groups or members.
    */
-  create(group: NewGroup): Promise<Group> {
+  create(group: NewGroup, grants?: GrantsOfGroup): Promise<Group> {
     return this.#change(async ({ groups }) => {
       const { members, requireTwoStep = false, ...others } = group
       const row = { ...others, requireTwoStep }
       checkGroup(row)
-      this.assertMembers(members, row.admin)
+      this.#assertMembers(members, row.admin)
       if (this.#byId.size >= maxGroups) throw tooMany(`there can be at most ${maxGroups} groups`)
-      const { id } = await groups.insert(row)
-      await groups.setMembers(id, members)
+      const { id } = await groups.insert(row, { members, grants: grants?.checked })
+      await grants?.reload()
       return id
     })
   }
 
   /**
    * Rejects as `create`, and with `not_found`. What members may do is asked at each use, so no session ends, except
-   * those of members who must set up two-step verification now.
+   * those of members who must set up two-step verification now. Who leaves the group has nothing of the changes.
    */
-  update(id: number, changes: GroupChanges): Promise<Group> {
+  update(id: number, changes: GroupChanges, grants?: GrantsOfGroup): Promise<Group> {
     return this.#change(async ({ groups }) => {
       const { name, description, permission, admin, requireTwoStep, members } = changes
       const row = {
@@ -87,9 +94,10 @@ export class Groups {
       }
       checkGroup(row)
       const before = this.#byId.get(id)
-      this.assertMembers(members ?? before?.members ?? [], admin ?? before?.admin ?? false)
-      await groups.update(id, row)
-      if (members !== undefined) await groups.setMembers(id, members)
+      this.#assertMembers(members ?? before?.members ?? [], admin ?? before?.admin ?? false)
+      if (before !== undefined && members !== undefined) this.#keepMembers(before, members)
+      await groups.update(id, row, { members, grants: grants?.checked })
+      await grants?.reload()
       return id
     })
   }
@@ -138,6 +146,13 @@ export class Groups {
     this.#replace(this.list().map((group) => ({ ...group, members: group.members.filter((id) => id !== userId) })))
   }
 
+  /** Forgets the other members until the groups are read again. */
+  #keepMembers(group: Group, kept: readonly number[]): void {
+    const staying = new Set(kept)
+    const members = group.members.filter((userId) => staying.has(userId))
+    this.#replace(this.list().map((each) => (each.id === group.id ? { ...each, members } : each)))
+  }
+
   #replace(groups: readonly Group[]): void {
     const byUser = new Map<number, Membership>()
     for (const { id, members, permission, admin, requireTwoStep } of groups) {
@@ -162,8 +177,7 @@ export class Groups {
   async #change(write: (store: Pick<Store, 'groups'>) => Promise<number>): Promise<Group> {
     return this.options.queue.add(async () => {
       try {
-        const id = await write(this.options.store)
-        await this.reload()
+        const id = await write(this.options.store).finally(() => this.reload())
         const group = this.#byId.get(id)
         // Another process may have deleted it meanwhile.
         if (group === undefined) throw groupMissing(id)
@@ -176,7 +190,7 @@ export class Groups {
   }
 
   /** Throws `invalid` for an unknown user, for the guest in a group of admins, and for too many members. */
-  assertMembers(members: readonly number[], admin: boolean): void {
+  #assertMembers(members: readonly number[], admin: boolean): void {
     if (members.length > maxMembers) throw tooMany(`a group can have at most ${maxMembers} members`)
     for (const id of members) {
       const user = this.options.user(id)

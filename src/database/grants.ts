@@ -1,9 +1,11 @@
 /** Groups of users, and grants. */
+import type { Knex } from 'knex'
 import { bool, integer, optional, path, text, wordList, type Columns } from './columns.js'
-import type { Database } from './database.js'
+import { Database } from './database.js'
 import { following, PathTable } from './path-table.js'
 import { RowTable } from './row-table.js'
 import type { Grant, GroupMember, GroupRow, Right } from './rows.js'
+import type { GroupContents } from './tables.js'
 
 const groupColumns: Columns<GroupRow> = {
   id: integer('id'),
@@ -25,6 +27,26 @@ const rowsPerInsert = 1000
 export class GroupsTable extends RowTable<GroupRow> {
   constructor(database: Database) {
     super(database, 'user_groups', groupColumns)
+  }
+
+  override async insert(row: Omit<GroupRow, 'id'>, contents: GroupContents = {}): Promise<GroupRow> {
+    return this.database.transaction(async (query) => {
+      const inserted = await this.insertWith(query, row)
+      await storeContents(query, inserted.id, contents)
+      return inserted
+    })
+  }
+
+  override async update(
+    id: number,
+    changes: Partial<Omit<GroupRow, 'id'>>,
+    contents: GroupContents = {},
+  ): Promise<GroupRow> {
+    return this.database.guarded('users', async (query) => {
+      const updated = await this.updateWith(query, id, changes)
+      await storeContents(query, id, contents)
+      return updated
+    })
   }
 
   async members(): Promise<GroupMember[]> {
@@ -50,6 +72,13 @@ export class GroupsTable extends RowTable<GroupRow> {
       }
     })
   }
+}
+
+/** `query`: of the transaction. */
+async function storeContents(query: Knex, groupId: number, { members, grants }: GroupContents): Promise<void> {
+  const within = new Database(query)
+  if (members !== undefined) await new GroupsTable(within).setMembers(groupId, members)
+  if (grants !== undefined) await new GrantsTable(within).replace({ userId: undefined, groupId }, grants)
 }
 
 type GrantFields = Pick<Grant, 'path' | 'allow' | 'deny'>

@@ -54,6 +54,12 @@ export interface PathRows<Row extends { readonly path: Path }> {
   move(from: Path, to: Path): Promise<void>
 }
 
+/** What is stored with a group; undefined fields are unchanged. */
+export interface GroupContents {
+  readonly members?: readonly number[] | undefined
+  readonly grants?: readonly Pick<Grant, 'path' | 'allow' | 'deny'>[] | undefined
+}
+
 /** An attempt to sign in whose outcome is pending. */
 export interface SignInAttempt {
   /** Marks it as failed now. */
@@ -262,8 +268,10 @@ export interface Store extends FileRecords {
   readonly groups: {
     all(): Promise<GroupRow[]>
     members(): Promise<GroupMember[]>
-    insert(row: New<GroupRow>): Promise<GroupRow> // `exists` for a taken name
-    update(id: number, changes: Partial<New<GroupRow>>): Promise<GroupRow>
+    /** In one transaction. `exists` for a taken name, `not_found` if a member does not exist. */
+    insert(row: New<GroupRow>, contents?: GroupContents): Promise<GroupRow>
+    /** In one transaction. `exists` as `insert`, `not_found` if a member, or the group, does not exist. */
+    update(id: number, changes: Partial<New<GroupRow>>, contents?: GroupContents): Promise<GroupRow>
     delete(id: number): Promise<boolean> // with its members and grants
     /** Replaces the members in one transaction. `not_found` if a user, or the group, does not exist. */
     setMembers(groupId: number, userIds: readonly number[]): Promise<void>

@@ -51,7 +51,7 @@ interface ProtocolAccounts extends Pick<
   >
   readonly groups: Pick<
     Accounts['groups'],
-    'assertMayJoin' | 'assertMembers' | 'create' | 'delete' | 'get' | 'list' | 'of' | 'setGroupsOf' | 'update'
+    'assertMayJoin' | 'create' | 'delete' | 'get' | 'list' | 'of' | 'setGroupsOf' | 'update'
   >
   readonly keys: Pick<Accounts['keys'], 'add' | 'delete' | 'get' | 'list'>
   readonly appPasswords: Pick<Accounts['appPasswords'], 'add' | 'delete' | 'get' | 'list'>
@@ -94,7 +94,7 @@ export interface ProtocolGateway extends Pick<
   /** What storages can be created of. `storages` opens them. */
   readonly driverTypes: readonly DriverDescription[]
   readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'setStorageFolder' | 'toolNames'>
-  readonly grants: Pick<Grants, 'of' | 'reload' | 'replace'>
+  readonly grants: Pick<Grants, 'check' | 'of' | 'reload' | 'replace'>
   readonly imports: Pick<UploadedImports, 'run'>
   readonly listening: Listening
   readonly locks: Pick<Locks, 'break' | 'know' | 'list'>

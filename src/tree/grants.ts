@@ -117,13 +117,19 @@ export class Grants extends PathMirror<Grant> {
    * `maxGrants`, and with `not_found` if the subject does not exist. No session ends: grants are asked at each use.
    */
   async replace(subject: Subject, grants: readonly NewGrant[]): Promise<void> {
+    const checked = this.check(grants, subject)
+    await this.store.grants.replace({ userId: undefined, groupId: undefined, ...subject }, checked)
+    await this.reload()
+  }
+
+  /** The grants as they can be stored for the subject, a new one if omitted. Throws `invalid` as `replace` rejects. */
+  check(grants: readonly NewGrant[], subject?: Subject): readonly CheckedGrant[] {
     const checked = checkGrants(grants)
-    const others = this.stored.length - this.of(subject).length
+    const others = this.stored.length - (subject === undefined ? 0 : this.of(subject).length)
     if (checked.length > 0 && others + checked.length > maxGrants) {
       throw new GatewayError('invalid', { reason: `there can be at most ${maxGrants} grants` })
     }
-    await this.store.grants.replace({ userId: undefined, groupId: undefined, ...subject }, checked)
-    await this.reload()
+    return checked
   }
 
   /**

@@ -369,6 +369,12 @@ for (const engine of engines) {
       t.same(await groups.members(), [{ groupId: sales.id, userId }])
       await t.rejects(groups.setMembers(sales.id, [userId, 99]), { code: 'not_found' })
       await t.rejects(groups.setGroupsOf(userId, [99]), { code: 'not_found' })
+      const granted = [{ path: asPath('/g'), allow: ['see'] as const, deny: [] }]
+      const contents = { members: [userId, 99], grants: granted }
+      await t.rejects(groups.insert(groupRow({ name: 'other' }), contents), { code: 'not_found' })
+      await t.rejects(groups.update(sales.id, { name: 'trade' }, { ...contents }), { code: 'not_found' })
+      t.same(await groups.all(), [sales])
+      t.same(await grants.all(), [])
       t.same(await groups.members(), [{ groupId: sales.id, userId }], 'nothing has changed')
       const own = grantRow({ userId, path: asPath('/a'), allow: ['see', 'read'], deny: ['write'] })
       const stored = await grants.insert(own)

@@ -1,6 +1,5 @@
 /** Administration of groups. An extension of this gateway, described in docs/api.md. */
 import { z } from 'zod'
-import { checkGrants } from '../../../src/tree/grants.js'
 import { grantList, grantRefusals, groupData, groupObject, guestAdmin } from '../compat/grant-object.js'
 import { requireRow } from '../compat/admin-rows.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
@@ -108,18 +107,10 @@ export const adminGroupEndpoints = [
     answer({ api: { gateway }, fields: { members: users, grants, require_two_step: twoStep, ...fields } }) {
       const group = { ...fields, requireTwoStep: twoStep }
       const { groups } = gateway.accounts
-      checkGrants(grants)
+      const checked = gateway.grants.check(grants)
       return withGroupErrors(async () => {
-        groups.assertMembers(users, group.admin)
-        const { id } = await groups.create({ ...group, members: [] })
-        try {
-          // Nobody gets its permissions before its grants, which may deny something.
-          await gateway.grants.replace({ groupId: id }, grants)
-          if (users.length > 0) await groups.update(id, { members: users })
-        } catch (error) {
-          await groups.delete(id)
-          throw error
-        }
+        const reload = () => gateway.grants.reload()
+        const { id } = await groups.create({ ...group, members: users }, { checked, reload })
         return { id }
       })
     },
@@ -140,15 +131,11 @@ export const adminGroupEndpoints = [
     async answer({ api: { gateway }, fields: { id, members: users, grants, require_two_step: twoStep, ...fields } }) {
       const { groups } = gateway.accounts
       const changes = { ...fields, requireTwoStep: twoStep }
-      if (grants !== undefined) checkGrants(grants)
+      const checked = grants && gateway.grants.check(grants, { groupId: id })
+      const reload = () => gateway.grants.reload()
       await withGroupErrors(async () => {
-        const before = requireRow(groups.get(id), unknownGroup)
-        groups.assertMembers(users ?? before.members, changes.admin ?? before.admin)
-        // Who leaves has nothing of the changes, and who joins has all of them at once.
-        if (users === undefined) await groups.update(id, changes)
-        else await groups.update(id, { ...changes, members: before.members.filter((each) => users.includes(each)) })
-        if (grants !== undefined) await gateway.grants.replace({ groupId: id }, grants)
-        if (users !== undefined) await groups.update(id, { members: users })
+        requireRow(groups.get(id), unknownGroup)
+        await groups.update(id, { ...changes, members: users }, checked && { checked, reload })
       })
     },
   }),

@@ -236,6 +236,26 @@ void t.test('the guest may be in a group, and in none that makes admins', async 
   t.equal(admin.gateway.accounts.guest(http, '127.0.0.1').role, 'guest')
 })
 
+void t.test('of a change of a group that fails, nothing is stored', async (t) => {
+  const admin = await serve(t)
+  await admin.as('ann', [])
+  await admin.as('bob', [])
+  const [ann, bob] = [idOf(admin, 'ann'), idOf(admin, 'bob')]
+  const grants = [{ path: '/sales', allow: ['see'], deny: [] }]
+  const id = await created(admin, { name: 'sales', members: [ann], grants })
+  const before = await group(admin, id)
+  // As another node does, of which this one does not know yet.
+  await admin.gateway.store.users.delete(bob)
+  const changed = { name: 'trade', members: [bob], grants: [{ path: '/trade', allow: ['see'], deny: [] }] }
+  t.match(await admin.post('/api/admin/group/update', { id, ...changed }), { code: 404 })
+  t.match(await admin.post('/api/admin/group/create', changed), { code: 404 })
+  t.strictSame(await group(admin, id), before)
+  await admin.gateway.accounts.reload()
+  await admin.gateway.grants.reload()
+  t.strictSame(await group(admin, id), before)
+  t.match(await admin.get('/api/admin/group/list'), { data: { total: 1 } })
+})
+
 void t.test('users have groups, grants, and the switch granted_only', async (t) => {
   const admin = await serve(t)
   await admin.put('/open/file', 'x')
