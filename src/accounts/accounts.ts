@@ -566,8 +566,7 @@ export class Accounts {
     if (user === undefined) throw new GatewayError('not_found', { detail: 'account_missing' })
     const account = address === undefined ? { ...user, allowFrom: [] } : user
     const refusal = this.#refusal(account, { address, purpose: 'use' })
-    const signal =
-      refusal === undefined ? new AbortController().signal : AbortSignal.abort(refusedSession(refusal))
+    const signal = refusal === undefined ? new AbortController().signal : AbortSignal.abort(refusedSession(refusal))
     return this.#principal(user, 'task', { protocol, signal })
   }
 

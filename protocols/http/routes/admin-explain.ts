@@ -58,7 +58,7 @@ export const adminExplainEndpoints = [
     bodyLimit: signInBodyLimit,
     fields: z.object({
       username: requiredText.meta({ example: 'ann' }),
-      path: z.string().meta({ example: '/projects' }).describe('In the whole tree; it need not exist.'),
+      path: requiredText.meta({ example: '/projects' }).describe('In the whole tree; it need not exist.'),
       action: right,
       protocol: z.string().meta({ example: 'webdav' }).describe('`http`, `webdav` or `sftp`.'),
       address: text.meta({ example: '10.0.0.1' }).describe('Of the client. Empty: any.'),
