@@ -148,3 +148,10 @@ void t.test('every step is told, with its kind, in the order in which it is aske
     ['credential', 'protocol', 'base', 'grant', 'hidden', 'rule', 'rule', 'permission', 'rule'],
   )
 })
+
+void t.test('a step after the one that refuses names the grant that it looked at', async (t) => {
+  const path = p('/a')
+  const { steps } = explain(principal({}), 'see', path, ruled({ grants: { '/a': '-see' } }, path))
+  const looked = steps.filter(({ kind }) => kind === 'grant').map(told)
+  t.same(looked, ['notSeen user:1 /a', 'notSeen user:1 /a'])
+})

@@ -161,7 +161,8 @@ function lookAtRight(question: Question, refused: boolean): Found {
   if (granted !== undefined) {
     if (!grants('see', granted)) {
       const cause = isSeen(principal, path, granted) ? 'way' : 'notSeen'
-      return { cause, right: 'see', grants: refused ? granted.decidingGrants('see') : opening(granted) }
+      const isPassed = cause === 'way' && !refused
+      return { cause, right: 'see', grants: isPassed ? opening(granted) : granted.decidingGrants('see') }
     }
     const right = action === 'move' && refusesRemoval(principal, granted) ? 'remove' : askedRights[action]
     const deciding = granted.decidingGrants(right)
