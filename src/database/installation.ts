@@ -34,7 +34,16 @@ export interface Installation {
 }
 
 /** Tables that a first run leaves empty. */
-const emptyTables = ['ssh_keys', 'app_passwords', 'folder_rules', 'user_groups', 'grants', 'tasks', 'uploads'] as const
+const emptyTables = [
+  'ssh_keys',
+  'app_passwords',
+  'folder_rules',
+  'user_groups',
+  'grants',
+  'shares',
+  'tasks',
+  'uploads',
+] as const
 
 /**
  * Rejects with `exists`, in the same transaction as `replaceInstallation`, if there is more than a first run makes.

@@ -9,6 +9,7 @@ import {
   addGrants,
   addPropertyOwners,
   addRecoveryCodes,
+  addShares,
   createSchema,
 } from './schema.js'
 
@@ -38,6 +39,7 @@ export const migrations: readonly Migration[] = [
   addConfirmations,
   addGrants,
   addAdmission,
+  addShares,
 ]
 
 /** The version after these steps. */

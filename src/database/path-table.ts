@@ -9,7 +9,8 @@ import { RowTable } from './row-table.js'
 /**
  * What a move of a folder does to the rows of a table: they get the new path, and replace the rows there of which only
  * one may exist. Other rows at or below the new path are unchanged, because they were set for that path. A removal
- * leaves all rows, so that a folder that is made again is as closed as before.
+ * leaves the rows, so that a folder that is made again is as closed as before, or marks them, so that what is made
+ * again is not shown to those for whom it was not meant.
  */
 interface Following {
   readonly table: string
@@ -17,13 +18,22 @@ interface Following {
   readonly column: string
   /** The columns that differ between two rows of one path; of rows with equal ones, the moved one stays. */
   readonly subject: readonly string[]
+  /** The column that is set when what is at the path is removed. Absent: nothing is changed. */
+  readonly removed?: string
 }
 
 const followingRules: Following = { table: 'folder_rules', column: 'path', subject: [] }
 const followingGrants: Following = { table: 'grants', column: 'path', subject: ['user_id', 'group_id'] }
 
+const followingShares: Following = {
+  table: 'share_roots',
+  column: 'path',
+  subject: ['share_id'],
+  removed: 'removed',
+}
+
 /** All tables whose rows follow. */
-export const following = { rules: followingRules, grants: followingGrants } as const
+export const following = { rules: followingRules, grants: followingGrants, shares: followingShares } as const
 
 /** A table whose rows follow their path. */
 export class PathTable<Row extends { readonly id: number; readonly path: Path }> extends RowTable<Row> {
@@ -37,6 +47,16 @@ export class PathTable<Row extends { readonly id: number; readonly path: Path }>
 
   async move(from: Path, to: Path): Promise<void> {
     await this.database.transaction((query) => moveRows(query, this.following, from, to))
+  }
+
+  async markRemoved(path: Path): Promise<void> {
+    const { table, column, removed } = this.following
+    if (removed === undefined) return
+    await this.database.run((query) =>
+      query(table)
+        .where(subtree(path, column))
+        .update({ [removed]: true }),
+    )
   }
 }
 

@@ -68,6 +68,72 @@ export interface Grant {
   readonly deny: readonly Right[]
 }
 
+/**
+ * What visitors may do with a share. `read`: list and download. `upload`: add new files to a folder that they do not
+ * see into. `both`: read, add and replace files, and make folders.
+ */
+export const shareModes = ['read', 'upload', 'both'] as const
+export type ShareMode = (typeof shareModes)[number]
+
+/** Files and folders that visitors reach by an id, without an account. */
+export interface ShareRow {
+  readonly id: string
+  readonly creatorId: number
+  readonly mode: ShareMode
+  /** The code that visitors have to send, as its owner reads it. Empty: none. */
+  readonly password: string
+  /** Undefined: never. */
+  readonly expires: Date | undefined
+  /** How many visits there may be; 0 or less: any number. */
+  readonly maxAccessed: number
+  readonly disabled: boolean
+  /** For its owner. */
+  readonly remark: string
+  readonly readme: string
+  readonly header: string
+  readonly orderBy: StorageRow['orderBy']
+  readonly orderDirection: StorageRow['orderDirection']
+  readonly extractFolder: StorageRow['extractFolder']
+  /** Addresses and networks of visitors; empty: any. */
+  readonly allowFrom: readonly string[]
+  /** Whether it is also a folder of WebDAV. */
+  readonly webdav: boolean
+  /** Of all uploads; 0: no limit. */
+  readonly uploadMaxBytes: number
+  readonly uploadMaxFiles: number
+  readonly created: Date
+}
+
+/** A file or folder of a share. */
+export interface ShareRoot {
+  readonly id: number
+  readonly shareId: string
+  /** Their order in the share. */
+  readonly position: number
+  /** Of the whole tree. */
+  readonly path: Path
+  /** It was removed: what gets the path later is not shared. */
+  readonly removed: boolean
+}
+
+/** How often a share was used. */
+export interface ShareUse {
+  /** The number of visits. */
+  readonly accessed: number
+  readonly uploadedBytes: number
+  readonly uploadedFiles: number
+}
+
+/** How a request is recognized as one of a visit that has begun. */
+export interface Visitor {
+  /** The digest of its cookie; undefined if it sends none. */
+  readonly cookie: string | undefined
+  /** That of the cookie which it gets if a visit begins and it sends none. */
+  readonly issued: string
+  /** What its address and program are known by. */
+  readonly client: string
+}
+
 export interface KeyRow {
   readonly id: number
   readonly userId: number
@@ -260,10 +326,10 @@ export interface Intent {
 
 /**
  * Rows that a component holds in memory, and reads again after another process has changed them. `accounts`: users, SSH
- * keys, app passwords, console sessions and revoked tokens. `groups`: groups and their members. `tasks`: the requests
- * to the owners of tasks, not the tasks.
+ * keys, app passwords, console sessions and revoked tokens. `groups`: groups and their members. `shares`: shares and
+ * their roots, not their visits. `tasks`: the requests to the owners of tasks, not the tasks.
  */
-export type Topic = 'accounts' | 'grants' | 'groups' | 'locks' | 'rules' | 'settings' | 'storages' | 'tasks'
+export type Topic = 'accounts' | 'grants' | 'groups' | 'locks' | 'rules' | 'settings' | 'shares' | 'storages' | 'tasks'
 
 export const topics: ReadonlySet<Topic> = new Set([
   'accounts',
@@ -272,6 +338,7 @@ export const topics: ReadonlySet<Topic> = new Set([
   'locks',
   'rules',
   'settings',
+  'shares',
   'storages',
   'tasks',
 ])

@@ -424,3 +424,57 @@ export async function addAdmission(query: Knex): Promise<void> {
     table.bigInteger('expires')
   })
 }
+
+/** Version 23: shares, their files and folders, how often they were used, and by whom now. */
+export async function addShares(query: Knex): Promise<void> {
+  await query.schema.createTable('shares', (table) => {
+    table.text('id').primary()
+    table.integer('creator_id').notNullable().references('id').inTable('users').onDelete('CASCADE').index()
+    table.text('mode').notNullable()
+    table.text('password').notNullable()
+    table.bigInteger('expires')
+    table.bigInteger('max_accessed').notNullable()
+    table.boolean('disabled').notNullable()
+    table.text('remark').notNullable()
+    table.text('readme').notNullable()
+    table.text('header').notNullable()
+    table.text('order_by').notNullable()
+    table.text('order_direction').notNullable()
+    table.text('extract_folder').notNullable()
+    table.text('allow_from').notNullable()
+    table.boolean('webdav').notNullable()
+    table.bigInteger('upload_max_bytes').notNullable()
+    table.bigInteger('upload_max_files').notNullable()
+    table.bigInteger('created').notNullable()
+  })
+  const ofShare = (table: Knex.CreateTableBuilder) =>
+    table.text('share_id').notNullable().references('id').inTable('shares').onDelete('CASCADE').onUpdate('CASCADE')
+  await query.schema.createTable('share_roots', (table) => {
+    table.increments('id')
+    ofShare(table)
+    table.integer('position').notNullable()
+    table.text('path').notNullable().index()
+    table.boolean('removed').notNullable()
+    table.unique(['share_id', 'path'])
+  })
+  // Apart from the shares, which every process has in memory: a visit must not make all of them read these again.
+  await query.schema.createTable('share_use', (table) => {
+    ofShare(table).primary()
+    table.bigInteger('accessed').notNullable()
+    table.bigInteger('uploaded_bytes').notNullable()
+    table.bigInteger('uploaded_files').notNullable()
+  })
+  await query.schema.createTable('share_visits', (table) => {
+    table.increments('id')
+    ofShare(table)
+    // The digest of the cookie, and whether a request has had it.
+    table.text('cookie').notNullable()
+    table.text('client').notNullable()
+    table.boolean('shown').notNullable()
+    table.bigInteger('started').notNullable()
+    table.index(['share_id', 'cookie'])
+    table.index(['share_id', 'client'])
+  })
+  await query('change_counts').insert({ topic: 'shares', count: 0 })
+  await countChangesOf(query, { shares: 'shares', share_roots: 'shares' })
+}

@@ -31,6 +31,10 @@ import type {
   GroupMember,
   GroupRow,
   JournalRow,
+  ShareRoot,
+  ShareRow,
+  ShareUse,
+  Visitor,
 } from './rows.js'
 
 type New<Row> = Omit<Row, 'id'>
@@ -52,6 +56,8 @@ export interface PathRows<Row extends { readonly path: Path }> {
    * subject, is replaced; others are unchanged.
    */
   move(from: Path, to: Path): Promise<void>
+  /** What was at `path` and below it is removed: does to the rows what is written in `path-table.ts`. */
+  markRemoved(path: Path): Promise<void>
 }
 
 /** What is stored with a group; undefined fields are unchanged. */
@@ -288,6 +294,41 @@ export interface Store extends FileRecords {
       subject: Pick<Grant, 'userId' | 'groupId'>,
       grants: readonly Pick<Grant, 'path' | 'allow' | 'deny'>[],
     ): Promise<void>
+  }
+  /** Deleted with their creator. */
+  readonly shares: {
+    all(): Promise<ShareRow[]>
+    /** With roots at these paths, in one transaction. `exists` for a taken id, `not_found` for an unknown creator. */
+    insert(row: ShareRow, roots: readonly Path[], accessed: number): Promise<void>
+    /**
+     * In one transaction. `roots`: the paths of all roots; one that has a root of the share already keeps it. Absent
+     * fields are unchanged. `not_found`, and `exists` for a new id that is taken.
+     */
+    update(
+      id: string,
+      changes: Partial<ShareRow>,
+      roots: readonly Path[] | undefined,
+      accessed: number | undefined,
+    ): Promise<void>
+    /** With its roots and visits. False if it does not exist. */
+    delete(id: string): Promise<boolean>
+    /** How often these were used, by id. */
+    use(ids: readonly string[]): Promise<ReadonlyMap<string, ShareUse>>
+  }
+  /** The files and folders of shares. Deleted with their share. */
+  readonly shareRoots: PathRows<ShareRoot>
+  /** Times are by the clock of the database. */
+  readonly shareVisits: {
+    /** Whether the visitor is in a visit that began within the last `time` milliseconds. */
+    isIn(shareId: string, visitor: Visitor, time: number): Promise<boolean>
+    /**
+     * As `isIn`; begins a visit otherwise, and counts it, if the share may have one more. Undefined if it may not. In
+     * one transaction, so that of concurrent calls none passes the limit. Of a share without a limit, more than
+     * `maxVisits` are counted and not stored.
+     */
+    enter(shareId: string, visitor: Visitor, time: number): Promise<'begun' | 'in' | undefined>
+    /** Deletes those that began more than `time` milliseconds ago. */
+    sweep(time: number): Promise<void>
   }
   /** What `installation.ts` says. `isFirst`: whether a first run makes this storage. */
   readonly installation: {

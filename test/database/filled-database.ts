@@ -23,7 +23,7 @@ function rowOf({ columns }: CopiedTable, number: number): Record<string, unknown
     if (kind === 'integer') return name === 'role' ? 0 : number
     if (kind === 'boolean') return number % 2 === 0
     if (kind === 'bytes') return Buffer.from([0, number % 256, 255])
-    return `${name === 'task_id' ? 'id' : name} ${number} é😀 '"\\ \n`
+    return `${name === 'task_id' || name === 'share_id' ? 'id' : name} ${number} é😀 '"\\ \n`
   }
   return Object.fromEntries(columns.map(({ name, kind }) => [name, value(name, kind)]))
 }

@@ -1,6 +1,6 @@
 /** Rows for tests of the store. */
 import { asPath, root } from '../../src/base/path.js'
-import type { FolderRule, Grant, GroupRow, StorageRow, TaskRow, UserRow } from '../../src/database/rows.js'
+import type { FolderRule, Grant, GroupRow, ShareRow, StorageRow, TaskRow, UserRow } from '../../src/database/rows.js'
 
 export function userRow(fields: Partial<UserRow>): Omit<UserRow, 'id'> {
   return {
@@ -74,6 +74,31 @@ export function groupRow(fields: Partial<GroupRow>): Omit<GroupRow, 'id'> {
 /** `userId` or `groupId` has to be given. */
 export function grantRow(fields: Partial<Grant>): Omit<Grant, 'id'> {
   return { userId: undefined, groupId: undefined, path: root, allow: [], deny: [], ...fields }
+}
+
+/** `creatorId` has to be that of a user. */
+export function shareRow(fields: Partial<ShareRow>): ShareRow {
+  return {
+    id: 'share',
+    creatorId: 1,
+    mode: 'read',
+    password: '',
+    expires: undefined,
+    maxAccessed: 0,
+    disabled: false,
+    remark: '',
+    readme: '',
+    header: '',
+    orderBy: '',
+    orderDirection: '',
+    extractFolder: '',
+    allowFrom: [],
+    webdav: false,
+    uploadMaxBytes: 0,
+    uploadMaxFiles: 0,
+    created: new Date(0),
+    ...fields,
+  }
 }
 
 /** A task that runs. */

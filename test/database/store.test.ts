@@ -15,7 +15,7 @@ import type { Store } from '../../src/database/tables.js'
 import { openStore } from '../../src/database/store.js'
 import { engines } from './engines.js'
 import { schema17 } from './schema-17.js'
-import { grantRow, groupRow, ruleRow, storageRow, taskRow, userRow } from './store-rows.js'
+import { grantRow, groupRow, ruleRow, shareRow, storageRow, taskRow, userRow } from './store-rows.js'
 
 const run = promisify(execFile)
 
@@ -444,6 +444,100 @@ for (const engine of engines) {
           [ada, '/a b', 'see'],
         ],
       )
+    })
+
+    void s.test('shares are returned as stored, and are deleted with their creator', async (t) => {
+      const { users, shares, shareRoots, shareVisits } = await fresh(t)
+      const { id: creatorId } = await users.insert(userRow({ username: 'ada' }))
+      const row = shareRow({
+        ...{ id: '分享', creatorId, mode: 'both', password: 'c', expires: new Date(5), maxAccessed: 2, disabled: true },
+        ...{ remark: 'r', readme: 'm', header: 'h', orderBy: 'size', orderDirection: 'desc', extractFolder: 'back' },
+        ...{ allowFrom: ['10.0.0.0/8', '::1'], webdav: true, uploadMaxBytes: 2 ** 40, uploadMaxFiles: 3 },
+      })
+      await shares.insert(row, [asPath('/b'), asPath('/a')], 7)
+      t.same(await shares.all(), [row])
+      await t.rejects(shares.insert(row, [asPath('/a')], 0), { code: 'exists' })
+      await t.rejects(shares.insert(shareRow({ id: 'x', creatorId: 99 }), [], 0), { code: 'not_found' })
+      t.same((await shares.use(['分享', 'none'])).get('分享'), { accessed: 7, uploadedBytes: 0, uploadedFiles: 0 })
+      const roots = async () => (await shareRoots.all()).map(({ id, path, position }) => [id, path, position])
+      t.same(await roots(), [
+        [1, '/b', 0],
+        [2, '/a', 1],
+      ])
+      await shares.insert(shareRow({ id: 'other', creatorId }), [asPath('/a')], 0)
+      await t.rejects(shares.update('分享', { id: 'other' }, undefined, undefined), { code: 'exists' })
+      await t.rejects(shares.update('none', { remark: '' }, undefined, undefined), { code: 'not_found' })
+      await shareVisits.enter('other', { cookie: undefined, issued: 'i', client: 'c' }, 1000)
+      await shares.update('分享', { id: 'new', remark: 's' }, [asPath('/a'), asPath('/c')], 1)
+      t.same((await shares.all())[0], { ...row, id: 'new', remark: 's' })
+      t.equal((await shares.use(['new'])).get('new')?.accessed, 1)
+      t.same(await roots(), [
+        [2, '/a', 0],
+        [3, '/a', 0],
+        [4, '/c', 1],
+      ])
+      t.equal(await shares.delete('new'), true)
+      t.equal(await shares.delete('new'), false)
+      t.same(await roots(), [[3, '/a', 0]])
+      await users.delete(creatorId)
+      t.same([await shares.all(), await roots(), (await shares.use(['other'])).size], [[], [], 0])
+    })
+
+    void s.test('the roots of shares move with their folder, and are marked when it is removed', async (t) => {
+      const { users, shares, shareRoots } = await fresh(t)
+      const { id: creatorId } = await users.insert(userRow({ username: 'ada' }))
+      await shares.insert(shareRow({ id: 'one', creatorId }), [asPath('/a'), asPath('/b'), asPath('/a b')], 0)
+      await shares.insert(shareRow({ id: 'two', creatorId }), [asPath('/a/x'), asPath('/b')], 0)
+      await shareRoots.move(asPath('/a'), asPath('/b'))
+      const shown = async () =>
+        (await shareRoots.all()).map(({ id, shareId, path, removed }) => [id, shareId, path, removed])
+      t.same(await shown(), [
+        [1, 'one', '/b', false],
+        [3, 'one', '/a b', false],
+        [4, 'two', '/b/x', false],
+        [5, 'two', '/b', false],
+      ])
+      await shareRoots.markRemoved(asPath('/b/x'))
+      t.same(
+        (await shown()).filter(([, , , removed]) => removed),
+        [[4, 'two', '/b/x', true]],
+      )
+      await shareRoots.markRemoved(asPath('/b'))
+      t.same(
+        (await shown()).filter(([, , , removed]) => removed).map(([id]) => id),
+        [1, 4, 5],
+      )
+    })
+
+    void s.test('visits begin once each, exactly as many as there may be, and end after their time', async (t) => {
+      const { users, shares, shareVisits } = await fresh(t)
+      const { id: creatorId } = await users.insert(userRow({ username: 'ada' }))
+      await shares.insert(shareRow({ id: 'one', creatorId, maxAccessed: 3 }), [asPath('/a')], 0)
+      const hour = 3600_000
+      const plain = (client: string) => ({ cookie: undefined, issued: `cookie of ${client}`, client })
+      const withCookie = (client: string) => ({ ...plain(client), cookie: `cookie of ${client}` })
+      const enter = (visitor: ReturnType<typeof plain> | ReturnType<typeof withCookie>) =>
+        shareVisits.enter('one', visitor, hour)
+      t.same(await Promise.all([enter(plain('a')), enter(plain('a')), enter(plain('a'))]).then((all) => all.sort()), [
+        'begun',
+        'in',
+        'in',
+      ])
+      t.equal(await enter(withCookie('a')), 'in', 'its cookie is shown')
+      t.equal(await enter(plain('a')), 'begun', 'another client that looks the same')
+      t.same((await Promise.all(['b', 'c', 'd', 'e'].map((client) => enter(plain(client))))).filter(Boolean), ['begun'])
+      t.equal((await shares.use(['one'])).get('one')?.accessed, 3)
+      t.equal(await enter(withCookie('a')), 'in', 'who is in stays in')
+      t.equal(await shareVisits.isIn('one', plain('z'), hour), false)
+      t.equal(await enter(withCookie('z')), undefined, 'a cookie of its own does not let in')
+      t.equal(await shareVisits.isIn('one', withCookie('a'), -1), false, 'after its time')
+      await shareVisits.sweep(hour)
+      t.equal(await enter(withCookie('a')), 'in')
+      await shareVisits.sweep(-1)
+      t.equal(await enter(withCookie('a')), undefined)
+      await shares.update('one', { maxAccessed: 0 }, undefined, undefined)
+      t.equal(await enter(withCookie('z')), 'begun')
+      t.equal(await enter(withCookie('z')), 'in')
     })
 
     void s.test('settings, secrets, driver state and tasks are returned as stored', async (t) => {

@@ -110,6 +110,7 @@ function rulesInMemory(rows: FolderRule[] = [], pause: () => Promise<void> = asy
       return at >= 0
     },
     move: async () => undefined,
+    markRemoved: async () => undefined,
   }
   return { rules } as Store
 }

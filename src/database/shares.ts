@@ -1,0 +1,224 @@
+/** Shares: their rows, the files and folders in them, their counters and visits. */
+import type { Knex } from 'knex'
+import { GatewayError } from '../base/errors.js'
+import type { Path } from '../base/path.js'
+import {
+  bool,
+  integer,
+  optional,
+  path,
+  readRow,
+  text,
+  time,
+  wordList,
+  writeRow,
+  type Columns,
+  type StoredRow,
+} from './columns.js'
+import type { Database } from './database.js'
+import { databaseTime } from './dialect.js'
+import { following, PathTable } from './path-table.js'
+import type { ShareMode, ShareRoot, ShareRow, ShareUse, Visitor } from './rows.js'
+
+/** The most visits of a share without a limit that are stored: visitors choose their names. */
+export const maxVisits = 10_000
+
+const columns: Columns<ShareRow> = {
+  id: text('id'),
+  creatorId: integer('creator_id'),
+  mode: text<ShareMode>('mode'),
+  password: text('password'),
+  expires: optional(time('expires')),
+  maxAccessed: integer('max_accessed'),
+  disabled: bool('disabled'),
+  remark: text('remark'),
+  readme: text('readme'),
+  header: text('header'),
+  orderBy: text<ShareRow['orderBy']>('order_by'),
+  orderDirection: text<ShareRow['orderDirection']>('order_direction'),
+  extractFolder: text<ShareRow['extractFolder']>('extract_folder'),
+  allowFrom: wordList('allow_from'),
+  webdav: bool('webdav'),
+  uploadMaxBytes: integer('upload_max_bytes'),
+  uploadMaxFiles: integer('upload_max_files'),
+  created: time('created'),
+}
+
+const rootColumns: Columns<ShareRoot> = {
+  id: integer('id'),
+  shareId: text('share_id'),
+  position: integer('position'),
+  path: path('path'),
+  removed: bool('removed'),
+}
+
+/** Ids in one statement. */
+const idsPerQuery = 1000
+
+export class SharesTable {
+  constructor(private readonly database: Database) {}
+
+  async all(): Promise<ShareRow[]> {
+    const stored = await this.database.read((query) => query<StoredRow>('shares').select().orderBy('id'))
+    return stored.map((row) => readRow(columns, row))
+  }
+
+  async insert(row: ShareRow, roots: readonly Path[], accessed: number): Promise<void> {
+    await this.database.transaction(async (query) => {
+      await query('shares').insert(writeRow(columns, row))
+      await query('share_use').insert({ share_id: row.id, accessed, uploaded_bytes: 0, uploaded_files: 0 })
+      await setRoots(query, row.id, roots)
+    })
+  }
+
+  async update(
+    id: string,
+    changes: Partial<ShareRow>,
+    roots: readonly Path[] | undefined,
+    accessed: number | undefined,
+  ): Promise<void> {
+    await this.database.transaction(async (query) => {
+      const now = changes.id ?? id
+      const changed = await query('shares')
+        .where({ id })
+        .update({ id, ...writeRow(columns, changes) })
+      if (changed === 0) throw new GatewayError('not_found', { reason: 'there is no such share' })
+      if (accessed !== undefined) await query('share_use').where({ share_id: now }).update({ accessed })
+      if (roots !== undefined) await setRoots(query, now, roots)
+    })
+  }
+
+  async delete(id: string): Promise<boolean> {
+    return (await this.database.run((query) => query('shares').where({ id }).delete())) > 0
+  }
+
+  async use(ids: readonly string[]): Promise<ReadonlyMap<string, ShareUse>> {
+    const used = new Map<string, ShareUse>()
+    for (let at = 0; at < ids.length; at += idsPerQuery) {
+      const rows = await this.database.read((query) =>
+        query<StoredRow>('share_use')
+          .whereIn('share_id', ids.slice(at, at + idsPerQuery))
+          .select(),
+      )
+      for (const row of rows) {
+        used.set(row.share_id as string, {
+          accessed: Number(row.accessed),
+          uploadedBytes: Number(row.uploaded_bytes),
+          uploadedFiles: Number(row.uploaded_files),
+        })
+      }
+    }
+    return used
+  }
+}
+
+/** A root that keeps its path keeps its row. */
+async function setRoots(query: Knex, shareId: string, paths: readonly Path[]): Promise<void> {
+  await query('share_roots').where({ share_id: shareId }).whereNotIn('path', paths).delete()
+  for (const [position, at] of paths.entries()) {
+    const root = { share_id: shareId, path: at }
+    const kept = await query('share_roots').where(root).update({ position })
+    if (kept === 0) await query('share_roots').insert({ ...root, position, removed: false })
+  }
+}
+
+export class ShareRootsTable extends PathTable<ShareRoot> {
+  constructor(database: Database) {
+    super(database, following.shares, rootColumns)
+  }
+}
+
+export class ShareVisitsTable {
+  constructor(private readonly database: Database) {}
+
+  async isIn(shareId: string, visitor: Visitor, time: number): Promise<boolean> {
+    const visit = await this.database.read((query) => find(query, shareId, visitor, time))
+    if (visit?.isShownNow === true) await this.database.run((query) => show(query, visit))
+    return visit !== undefined
+  }
+
+  async enter(shareId: string, visitor: Visitor, time: number): Promise<'begun' | 'in' | undefined> {
+    // Most requests are of a visit that has begun: they lock nothing.
+    if (await this.isIn(shareId, visitor, time)) return 'in'
+    return this.database.transaction(async (query) => {
+      // Visits of one share begin one after another.
+      await query('share_use').where({ share_id: shareId }).update({ share_id: shareId })
+      const visit = await find(query, shareId, visitor, time)
+      if (visit?.isShownNow === true) await show(query, visit)
+      if (visit !== undefined) return 'in'
+      const counted = await query('share_use')
+        .where({ share_id: shareId })
+        .whereExists(
+          query('shares')
+            .where('shares.id', shareId)
+            .andWhere(
+              (limit) =>
+                void limit
+                  .where('shares.max_accessed', '<=', 0)
+                  .orWhere('shares.max_accessed', '>', query.ref('share_use.accessed')),
+            )
+            .select(query.raw('1')),
+        )
+        .update({ accessed: query.raw('accessed + 1') })
+      if (counted === 0) return undefined
+      if (await hasRoom(query, shareId)) await insert(query, shareId, visitor)
+      return 'begun'
+    })
+  }
+
+  async sweep(time: number): Promise<void> {
+    await this.database.run((query) =>
+      query('share_visits')
+        .where('started', '<', query.raw('? - ?', [databaseTime(query), time]))
+        .delete(),
+    )
+  }
+}
+
+/** Whether another visit is stored: each one of a share with a limit is. */
+async function hasRoom(query: Knex, shareId: string): Promise<boolean> {
+  const limited = await query<StoredRow>('shares').where({ id: shareId }).andWhere('max_accessed', '>', 0).first()
+  if (limited !== undefined) return true
+  const last = await query<StoredRow>('share_visits')
+    .where({ share_id: shareId })
+    .offset(maxVisits - 1)
+    .first()
+  return last === undefined
+}
+
+async function insert(query: Knex, shareId: string, { cookie, issued, client }: Visitor): Promise<void> {
+  await query('share_visits').insert({
+    share_id: shareId,
+    cookie: cookie ?? issued,
+    client,
+    shown: cookie !== undefined,
+    started: databaseTime(query),
+  })
+}
+
+interface FoundVisit {
+  readonly id: unknown
+  /** Its cookie is shown by this request for the first time. */
+  readonly isShownNow: boolean
+}
+
+/**
+ * The visit of the visitor's cookie. Without one: that of the client, if no request of that visit has had its cookie.
+ */
+async function find(
+  query: Knex,
+  shareId: string,
+  { cookie, client }: Visitor,
+  time: number,
+): Promise<FoundVisit | undefined> {
+  const visit = await query<StoredRow>('share_visits')
+    .where({ share_id: shareId })
+    .andWhere(cookie === undefined ? { client, shown: false } : { cookie })
+    .andWhere('started', '>=', query.raw('? - ?', [databaseTime(query), time]))
+    .first()
+  return visit && { id: visit.id, isShownNow: cookie !== undefined && !visit.shown }
+}
+
+async function show(query: Knex, { id }: FoundVisit): Promise<void> {
+  await query('share_visits').where({ id }).update({ shown: true })
+}
