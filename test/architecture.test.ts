@@ -46,8 +46,9 @@ tree                      base contract database settings accounts storage clust
 tasks                     base contract database settings accounts storage mounts transfer tree
 offline-downloads         base contract net database settings accounts storage mounts transfer tree tasks
 uploads                   base contract accounts transfer tree
+shares                    base contract net database accounts storage tree
 installation              base contract net database settings accounts mounts tree offline-downloads
-gateway                   base contract net database settings accounts storage cluster locks mounts transfer download-urls search tree tasks offline-downloads uploads installation
+gateway                   base contract net database settings accounts storage cluster locks mounts transfer download-urls search tree tasks offline-downloads uploads shares installation
 drivers/lib               base contract
 drivers/lib/streams       base contract
 drivers/lib/http          base contract drivers/lib drivers/lib/streams
@@ -57,11 +58,11 @@ drivers/lib/cloud         base contract drivers/lib drivers/lib/streams drivers/
 drivers/*                 base contract drivers/lib drivers/lib/streams drivers/lib/http drivers/lib/staged-files drivers/lib/json-api drivers/lib/cloud
 drivers/index.ts          contract drivers/*
 protocols/lib             base contract net settings accounts tree installation gateway
-protocols/http/api        base contract net settings accounts tree gateway protocols/lib
-protocols/http/compat     base contract settings accounts mounts tree tasks gateway protocols/http/api
+protocols/http/api        base contract net settings accounts tree shares gateway protocols/lib
+protocols/http/compat     base contract settings accounts mounts tree tasks shares gateway protocols/http/api
 protocols/http/site       base contract installation gateway protocols/lib protocols/http/api
-protocols/http/files      base contract net tree protocols/lib protocols/http/api protocols/http/compat protocols/http/site
-protocols/http/routes     base contract net accounts locks mounts search tree tasks offline-downloads uploads gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files
+protocols/http/files      base contract net tree shares protocols/lib protocols/http/api protocols/http/compat protocols/http/site
+protocols/http/routes     base contract net accounts locks mounts search tree tasks offline-downloads uploads shares gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files
 protocols/http            gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files protocols/http/routes
 protocols/*               base contract net settings accounts locks tree gateway protocols/lib
 protocols/index.ts        protocols/lib protocols/http protocols/*
@@ -251,8 +252,8 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
     'src/offline-downloads/offline-downloads.ts',
     'src/tree/access.ts',
   ])
-  // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner check of
-  // tasks. The accounts and the imports compare the role of an account.
+  // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner checks of
+  // tasks and shares. The accounts and the imports compare the role of an account.
   t.same(filesWith(/\brole [=!]==? /), [
     'protocols/http/api/register.ts',
     'src/accounts/accounts.ts',
@@ -264,6 +265,7 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
     'src/database/installation.ts',
     'src/installation/import/alist.ts',
     'src/installation/import/user.ts',
+    'src/shares/shares.ts',
     'src/tasks/tasks.ts',
     'src/tree/policy/names.ts',
     'src/tree/policy/one-path.ts',

@@ -30,6 +30,7 @@ import { multipartEndpoints } from './routes/multipart.js'
 import { offlineDownloadEndpoints } from './routes/offline-download.js'
 import { publicEndpoints } from './routes/public.js'
 import { searchEndpoints } from './routes/search.js'
+import { shareEndpoints } from './routes/share.js'
 import { siteEndpoints } from './routes/site.js'
 import { taskEndpoints } from './routes/task.js'
 import { twoStepEndpoints } from './routes/two-step.js'
@@ -53,6 +54,7 @@ export const endpoints: readonly Endpoint[] = [
   ...uploadEndpoints,
   ...multipartEndpoints,
   ...offlineDownloadEndpoints,
+  ...shareEndpoints,
   ...taskEndpoints,
   ...adminUserEndpoints,
   ...adminCredentialEndpoints,

@@ -41,6 +41,8 @@ interface Presentation {
 export interface SendOptions extends Presentation {
   readonly fs: VirtualFs
   readonly path: Path
+  /** By which the client knows the file. Default: that of the path. */
+  readonly name?: string | undefined
   /** Access options. Default of `signal`: aborts when the client disconnects. */
   readonly access?: AccessOptions | undefined
   /** Absent: the gateway itself sends the file. */
@@ -78,7 +80,13 @@ export async function sendFile(
       return
     }
     try {
-      await sendFound(request, response, readable(found, options, access), nameOf(options.path), options)
+      await sendFound(
+        request,
+        response,
+        readable(found, options, access),
+        options.name ?? nameOf(options.path),
+        options,
+      )
     } finally {
       await found.file?.close()
     }

@@ -2,7 +2,7 @@
 import PQueue from 'p-queue'
 import { GatewayError, hasDetail, isGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
-import { root, under } from '../base/path.js'
+import { childOf, foldCase, root, segmentsOf, truncateTo, under, within, type Path } from '../base/path.js'
 import type { Settings } from '../settings/settings.js'
 import type { AppPasswordRow, ConsoleSessionRow, KeyRow, UserRow } from '../database/rows.js'
 import type { OfOthers, Store } from '../database/tables.js'
@@ -15,7 +15,7 @@ import {
   type AdmissionRefusal,
   type AdmissionRequest,
 } from './admission.js'
-import { codeRequired, notAdmitted, sessionRevoked } from './errors.js'
+import { codeRequired, notAdmitted, sessionRevoked, type Revocation } from './errors.js'
 import { FairQueue } from './fair-queue.js'
 import { Groups } from './groups.js'
 import { networkOf } from '../net/addresses.js'
@@ -23,7 +23,7 @@ import { limitersInMemory, lockout, type Limiters } from './limiter.js'
 import { put } from '../base/bounded-tables.js'
 import { SshKeys } from './ssh-keys.js'
 import { PasswordCheck, type NewSecret } from './password-check.js'
-import { Principal, type PrincipalFacts, type ProtocolFacts } from './principal.js'
+import { Principal, type PrincipalFacts, type ProtocolFacts, type ShareScope } from './principal.js'
 import { RecoveryCodes } from './recovery-codes.js'
 import { Sessions, type Credential, type Lifetime } from './sessions.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
@@ -91,11 +91,21 @@ function earlierOf(one: Date | undefined, other: Date | undefined): Date | undef
   return one === undefined || (other !== undefined && other < one) ? other : one
 }
 
+/** As `within`, for names that differ in case or Unicode normalization. */
+function withinFolded(base: Path, path: Path): Path | undefined {
+  const depth = segmentsOf(base).length
+  const isIn = foldCase(truncateTo(path, depth)) === foldCase(base)
+  return isIn ? segmentsOf(path).slice(depth).reduce(childOf, root) : undefined
+}
+
 const keyDeleted = { reason: 'the key has been deleted' }
 const appPasswordDeleted = { reason: 'the app password has been deleted' }
 
 /** What a principal has by its credential. `signal`: in place of that of its account's sessions. */
-type CredentialFacts = Pick<PrincipalFacts, 'protocol' | 'folder' | 'readOnly' | 'holder' | 'signedIn'> &
+type CredentialFacts = Pick<
+  PrincipalFacts,
+  'protocol' | 'folder' | 'readOnly' | 'share' | 'holder' | 'network' | 'signedIn'
+> &
   Partial<Pick<PrincipalFacts, 'signal'>>
 
 export class Accounts {
@@ -568,6 +578,32 @@ export class Accounts {
     const refusal = this.#refusal(account, { address, purpose: 'use' })
     const signal = refusal === undefined ? new AbortController().signal : AbortSignal.abort(refusedSession(refusal))
     return this.#principal(user, 'task', { protocol, signal })
+  }
+
+  /**
+   * The principal of a visitor of a share: its creator's account with its current permissions, narrowed to the share.
+   * `folds`: the storage of `path`, a file or folder of the share, ignores the case of names. `end`: of the share.
+   * `address`: that of the visitor; undefined for a question about the share itself. Throws as `forTask`, and
+   * `denied` if the path is outside the base folder of the creator.
+   */
+  forShare(
+    creatorId: number,
+    share: ShareScope,
+    { path, folds, end }: { readonly path: Path; readonly folds: boolean; readonly end?: Date | undefined },
+    protocol: ProtocolFacts,
+    address?: string,
+  ): Principal {
+    const creator = this.#lasting(creatorId)
+    const folder = within(creator.basePath, path) ?? (folds ? withinFolded(creator.basePath, path) : undefined)
+    if (folder === undefined) throw new GatewayError('denied', { detail: 'share_refused', subject: path })
+    const network = address === undefined ? undefined : networkOf(address)
+    const by = { protocol, folder, share, network, ...(network !== undefined && { holder: network }) }
+    return this.#principal(creator, `share:${share.id}`, by, { end: earlierOf(creator.expires, end) })
+  }
+
+  /** Ends the requests of visitors of a share. */
+  endShare(creatorId: number, id: string, why: Revocation): void {
+    this.#sessions.end(creatorId, why, (credential) => credential === `share:${id}`)
   }
 
   #lasting(userId: number): UserRow {

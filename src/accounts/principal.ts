@@ -4,13 +4,13 @@
  */
 import { GatewayError } from '../base/errors.js'
 import type { Holder } from '../base/fair-share.js'
-import type { Role } from '../database/rows.js'
+import type { Role, ShareMode } from '../database/rows.js'
 import { childOf, foldCase, isWithin, root, segmentsOf, truncateTo, type Path } from '../base/path.js'
 import type { Groups } from './groups.js'
 
 /**
- * Permissions of a user; the values are the permission bits of the API. Bits 12 to 15 have no effect: they are those of
- * functions that Tidegate does not have.
+ * Permissions of a user; the values are the permission bits of the API. Bits 12 and 13 have no effect: they are those
+ * of functions that Tidegate does not have.
  */
 export const permissionBits = {
   seeHidden: 1 << 0,
@@ -70,6 +70,22 @@ export interface ProtocolFacts {
   readonly appPasswords: boolean
 }
 
+/** What a principal of a share is limited to. */
+export interface ShareScope {
+  readonly id: string
+  readonly mode: ShareMode
+}
+
+/**
+ * The permissions that visitors of a share have if its creator has them. What each mode permits is decided in
+ * `src/tree/policy/`.
+ */
+const sharedPermissions: Readonly<Record<ShareMode, number>> = {
+  read: permissionBits.share,
+  upload: permissionBits.share | permissionBits.write,
+  both: permissionBits.share | permissionBits.write,
+}
+
 export interface PrincipalFacts {
   readonly userId: number
   readonly username: string
@@ -92,6 +108,11 @@ export interface PrincipalFacts {
    * Authenticated by a signed URL: only this path of the whole tree may be read; the signature satisfies folder rules.
    */
   readonly onlyPath?: Path | undefined
+  /**
+   * A visitor of a share, with the account of its creator: `folder` is one of the files and folders of the share. Its
+   * rights are those of the creator, narrowed to the share, and its role is general.
+   */
+  readonly share?: ShareScope | undefined
   /**
    * Who holds what is taken of a limited total: the network of a client that has not signed in. By default the user.
    */
@@ -124,6 +145,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
   readonly protocol: ProtocolFacts
   readonly readOnly: boolean
   readonly onlyPath: Path | undefined
+  readonly share: ShareScope | undefined
   /** Who holds what the principal takes of a limited total. */
   readonly holder: NonNullable<Holder>
   readonly network: string | undefined
@@ -142,6 +164,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     this.protocol = facts.protocol
     this.readOnly = facts.readOnly ?? false
     this.onlyPath = facts.onlyPath
+    this.share = facts.share
     this.holder = facts.holder ?? facts.userId
     this.network = facts.network
     this.signedIn = facts.signedIn
@@ -150,6 +173,11 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
 
   /** That of the user, or that of an admin by one of its groups. No group makes the guest an admin. */
   get role(): Role {
+    return this.share === undefined ? this.accountRole : 'general'
+  }
+
+  /** Also of a visitor of a share: the role of its creator. */
+  get accountRole(): Role {
     return this.membership.isAdmin && this.ownRole !== 'guest' ? 'admin' : this.ownRole
   }
 
@@ -160,13 +188,30 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
 
   /** Whether the user or one of its groups has the permission. */
   hasPermission(permission: Permission): boolean {
-    return ((this.permissions | this.membership.permissions) & permissionBits[permission]) !== 0
+    const permissions = this.permissions | this.membership.permissions
+    return (permissions & this.#permitted & permissionBits[permission]) !== 0
+  }
+
+  /** The permissions that it can have at all. */
+  get #permitted(): number {
+    return this.share === undefined ? allPermissions : sharedPermissions[this.share.mode]
+  }
+
+  /** Whether the user may share what it sees, where no grant says otherwise. */
+  get mayShare(): boolean {
+    return this.hasPermission('share')
+  }
+
+  /** Whether the user may choose the ids of its shares. */
+  get mayNameShares(): boolean {
+    return this.hasPermission('customShareId')
   }
 
   /** Whether the user may use the protocol of the request at all. */
   get mayUseProtocol(): boolean {
     const { permissions } = this.protocol
-    return permissions === undefined || this.hasPermission(permissions.read)
+    // Who opens a share decides by which protocols it is reached.
+    return this.share !== undefined || permissions === undefined || this.hasPermission(permissions.read)
   }
 
   /** The base folder of the account, which an admin has chosen: at or above `base`. */
@@ -228,6 +273,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
       protocol: this.protocol,
       readOnly: this.readOnly,
       onlyPath: changes.onlyPath ?? this.onlyPath,
+      share: this.share,
       holder: this.holder,
       network: changes.network ?? this.network,
       signedIn: this.signedIn,

@@ -15,6 +15,7 @@ export type Credential =
   | `console:${number}`
   | `key:${number}`
   | `app:${number}`
+  | `share:${string}`
 
 /** Milliseconds that running operations may continue after their token or console session expires. */
 const gracePeriod = 24 * 3600_000

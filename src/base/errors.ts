@@ -79,6 +79,13 @@ const details = {
   refresh_denied: 'only a user who may write can refresh a listing',
   system_file: 'files of this name are not accepted (ignore_system_files)',
   dangling_symlink: 'a symlink that leads nowhere',
+  reserved_name: 'this name cannot be used at the top of the tree',
+  // shares
+  share_missing: 'the share does not exist',
+  share_ended: 'the share has expired or is no longer valid',
+  share_code_wrong: 'the code of the share is missing or wrong',
+  share_id_missing: 'the id of the share is missing',
+  share_refused: 'this cannot be shared',
   // storages
   nothing_mounted: 'no storage is mounted',
   no_storage: 'no storage is mounted at this path',

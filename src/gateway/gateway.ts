@@ -21,6 +21,8 @@ import type { StorageAdmin } from '../mounts/storage-admin.js'
 import type { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
 import { searchCloseTimeout, type Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
+import type { VisitorAccess } from '../shares/visitor-access.js'
+import type { Shares } from '../shares/shares.js'
 import type { Spool } from '../storage/fallbacks/spool.js'
 import type { Task } from '../tasks/task.js'
 import { tasksCloseTimeout } from '../tasks/task-runs.js'
@@ -77,6 +79,8 @@ export class Gateway {
   readonly protocols: readonly ProtocolFacts[]
   readonly rules: Rules
   readonly grants: Grants
+  readonly shares: Shares
+  readonly visitorAccess: VisitorAccess
   readonly locks: Locks
   readonly secrets: Store['secrets']
   readonly search: Search
@@ -108,6 +112,8 @@ export class Gateway {
     this.protocols = options.protocols
     this.rules = parts.rules
     this.grants = parts.grants
+    this.shares = parts.shares
+    this.visitorAccess = parts.visitorAccess
     this.locks = parts.locks
     this.secrets = parts.store.secrets
     this.search = parts.search

@@ -34,6 +34,8 @@ import { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
 import { Search, type SearchRequest } from '../search/search.js'
 import { settingDefinitions, type ProtocolWithSettings } from '../settings/settings-table.js'
 import { Settings } from '../settings/settings.js'
+import { VisitorAccess } from '../shares/visitor-access.js'
+import { Shares } from '../shares/shares.js'
 import { Bandwidth, unlimited } from '../storage/bandwidth.js'
 import { Events } from '../storage/events.js'
 import { Spool } from '../storage/fallbacks/spool.js'
@@ -97,6 +99,7 @@ interface Core {
   readonly mountedTree: MountedTree
   readonly rules: Rules
   readonly grants: Grants
+  readonly shares: Shares
   readonly followers: Followers
   readonly locks: Locks
   readonly signedUrls: SignedUrls
@@ -124,6 +127,7 @@ interface Jobs {
 
 export interface Parts extends Core, Storages, Jobs {
   readonly search: Search
+  readonly visitorAccess: VisitorAccess
   readonly tree: TreeDependencies
   readonly metrics: Metrics
 }
@@ -135,10 +139,11 @@ export async function openParts(options: GatewayOptions, closing: Closing): Prom
   const search = await openSearch(core, closing)
   const tree = treeOf(core, storages, search)
   const jobs = await loadJobs(core, storages, tree, closing)
+  const visitorAccess = openVisitorAccess(core, tree, closing)
   const metrics = new Metrics({ events: core.events, tasks: jobs.tasks, mounts: core.mounts })
   followChanges(core, storages, search, closing)
   await startWork(core, storages, jobs, options.onEnded)
-  return { ...core, ...storages, ...jobs, search, tree, metrics }
+  return { ...core, ...storages, ...jobs, search, visitorAccess, tree, metrics }
 }
 
 async function openCore(options: GatewayOptions, closing: Closing): Promise<Core> {
@@ -159,7 +164,12 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   const foldedPath = (path: Path) => mounts.caseFoldedPath(path)
   const rules = await Rules.load(store, foldedPath, log)
   const grants = await Grants.load(store, foldedPath)
-  const followers = new Followers([rules, grants])
+  const shares = await Shares.load({
+    store,
+    foldedPath,
+    onChanged: ({ id, creatorId }) => accounts.endShare(creatorId, id, { reason: 'the share has changed' }),
+  })
+  const followers = new Followers([rules, grants, shares])
   const locks = await Locks.load(store.locks, cluster)
   const signedUrls = new SignedUrls({
     settings,
@@ -177,18 +187,19 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   const egress = new EgressGuard(() => settings.get('egress_networks'))
   return {
     ...{ config, log, driverTypes, protocols, store, events, cluster, settings, limits, accounts },
-    ...{ mounts, mountedTree, rules, grants, followers, locks, signedUrls, spool, bandwidth, egress },
+    ...{ mounts, mountedTree, rules, grants, shares, followers, locks, signedUrls, spool, bandwidth, egress },
   }
 }
 
 async function startStorages(core: Core, closing: Closing): Promise<Storages> {
   const { config, log, driverTypes, store, events, cluster, settings, mounts, mountedTree, locks } = core
-  const { rules, grants, followers, spool, bandwidth, egress } = core
+  const { rules, grants, shares, followers, spool, bandwidth, egress } = core
   const pathLocks = cluster.pathLocks(
     new Map([
       ['locks', { reload: () => locks.reload(), ownChanges: () => locks.ownChanges }],
       ['rules', { reload: () => rules.reload() }],
       ['grants', { reload: () => grants.reload() }],
+      ['shares', { reload: () => shares.reload() }],
     ] as const),
   )
   const storageOf = (id: number) => mounts.storageOf(id)
@@ -236,10 +247,11 @@ async function openSearch(core: Core, closing: Closing): Promise<Search> {
 
 function treeOf(core: Core, { pathLocks, intents }: Storages, search: Search): TreeDependencies {
   const { log, store, events, cluster, settings, mounts, mountedTree, rules, grants, followers, locks } = core
-  const { signedUrls, bandwidth } = core
+  const { accounts, signedUrls, bandwidth } = core
   return {
     ...{ log, store, events, cluster, settings, mounts, mountedTree, rules, grants, followers, locks, bandwidth },
     ...{ pathLocks, intents, search },
+    isBaseFolder: (folder) => accounts.users.list().some(({ basePath }) => basePath === folder),
     bases: new BaseFolders({ mounts, mountedTree, locks, pathLocks, events, log }),
     inPlaceHandles: new InPlaceHandles(events),
     downloadRouting: new DownloadRouting(settings, signedUrls),
@@ -248,6 +260,17 @@ function treeOf(core: Core, { pathLocks, intents }: Storages, search: Search): T
     thumbnails: new FairShare(maxThumbnails),
     transferSlots: new FairShare(() => Math.max(1, settings.number('transfer_files_at_once')), { times: 3 }),
   }
+}
+
+function openVisitorAccess(
+  { shares, accounts, store, log }: Core,
+  tree: TreeDependencies,
+  closing: Closing,
+): VisitorAccess {
+  const as = (principal: Principal) => new VirtualFs(tree, principal)
+  const visitorAccess = new VisitorAccess({ shares, accounts, visits: store.shareVisits, as, log })
+  closing.add(() => visitorAccess.close())
+  return visitorAccess
 }
 
 async function loadJobs(
@@ -285,7 +308,7 @@ async function loadJobs(
 
 /** Applies what other processes change from now on. */
 function followChanges(
-  { store, cluster, rules, grants, locks }: Core,
+  { store, cluster, rules, grants, shares, locks }: Core,
   { storages, supervisor }: Storages,
   search: Search,
   closing: Closing,
@@ -294,6 +317,7 @@ function followChanges(
     cluster.onCountChange(() => void supervisor.processesChanged()),
     store.onForeignChange('rules', () => rules.reload()),
     store.onForeignChange('grants', () => grants.reload()),
+    store.onForeignChange('shares', () => shares.reload()),
     store.onForeignChange('locks', () => locks.reload()),
     store.onForeignChange('storages', async () => {
       await Promise.all([storages.deleteMarked(), supervisor.reload()])

@@ -1,8 +1,8 @@
 /**
- * The gateway as protocols see it. They reach the tree by `as`, `asAdmin`, the signed URLs and the tasks only, each of
- * which takes a principal or returns one's view. The administration of accounts, groups, grants, storages, settings,
- * rules, locks and the search index does not read or change files: an endpoint declares who may call it. What a
- * protocol does not use, such as starting and closing, is not listed.
+ * The gateway as protocols see it. They reach the tree by `as`, `asAdmin`, the signed URLs, the shares and the tasks
+ * only, each of which takes a principal or returns one's view. The administration of accounts, groups, grants, shares,
+ * storages, settings, rules, locks and the search index does not read or change files: an endpoint declares who may
+ * call it. What a protocol does not use, such as starting and closing, is not listed.
  */
 import type { Accounts } from '../accounts/accounts.js'
 import type { DriverDescription } from '../contract/driver-type.js'
@@ -10,6 +10,8 @@ import type { OfflineDownloads } from '../offline-downloads/offline-downloads.js
 import type { Cluster } from '../cluster/cluster.js'
 import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
+import type { VisitorAccess } from '../shares/visitor-access.js'
+import type { Shares } from '../shares/shares.js'
 import type { Tasks } from '../tasks/tasks.js'
 import type { Rules } from '../tree/folder-rules.js'
 import type { Grants } from '../tree/grants.js'
@@ -104,6 +106,8 @@ export interface ProtocolGateway extends Pick<
   readonly secrets: ProtocolSecrets
   readonly search: Pick<Search, 'build' | 'clear' | 'isOn' | 'progress' | 'stop' | 'update'>
   readonly settings: ProtocolSettings
+  readonly visitorAccess: Pick<VisitorAccess, 'assertMayShare' | 'open' | 'state'>
+  readonly shares: Pick<Shares, 'actsForOthers' | 'create' | 'delete' | 'find' | 'of' | 'reload' | 'update' | 'use'>
   readonly signedUrls: Pick<SignedUrls, 'authorize' | 'signSelection' | 'verifySelection' | 'sign' | 'signFor'>
   readonly storages: StorageAdmin
   readonly tasks: ProtocolTasks

@@ -5,7 +5,7 @@ import type { CallOptions } from '../contract/call-options.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError, toGatewayError, type ErrorOrigin } from '../base/errors.js'
 import type { Log } from '../base/log.js'
-import { checkName, cleanPath, isWithin, reservedPrefix, root, segmentsOf, type Path } from '../base/path.js'
+import { checkName, cleanPath, isWithin, reservedPrefix, root, segmentsOf, topNames, type Path } from '../base/path.js'
 import type { Events } from '../storage/events.js'
 import { checkOptions, parseAddition } from './fields.js'
 import { CachePolicies } from '../storage/listings.js'
@@ -226,13 +226,18 @@ export class StorageAdmin {
 }
 
 /**
- * Stores the row without mounting it. Rejects as `checkConfiguration`, and with `exists` if the mount path is taken.
+ * Stores the row without mounting it. Rejects as `checkConfiguration`, with `exists` if the mount path is taken, and
+ * with `invalid` if it begins with a name that URLs begin with.
  */
 export async function insertStorage(
   configuration: StorageConfiguration,
   { store, driverTypes }: Pick<StorageAdminDependencies, 'store' | 'driverTypes'>,
 ): Promise<StorageRow> {
   const checked = checkConfiguration(configuration, driverTypes)
+  const [first = ''] = segmentsOf(checked.mountPath)
+  if (topNames.has(first)) {
+    throw new GatewayError('invalid', { reason: `the URLs of this server begin with ${first}: use another name` })
+  }
   return withPathError(() => store.storages.insert({ ...checked, status: storedStatus.starting, modified: new Date() }))
 }
 

@@ -45,6 +45,9 @@ export interface SeenEntry extends Entry {
 const folderActions = ['write', 'rename', 'move', 'copy', 'remove'] as const
 export type FolderRight = (typeof folderActions)[number]
 
+/** Actions by which an entry may get a name. */
+const namingActions: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'rename to', 'receive', 'lock'])
+
 export class Access implements Authority {
   readonly tree: MountedTree
 
@@ -258,6 +261,7 @@ export class Access implements Authority {
   #enforce(verdict: Verdict, action: Action, at: Path, options: AccessOptions): void {
     if (verdict !== 'allow') refuse(this.#refusal(verdict, action, at, options))
     if (action === 'write' || action === 'mkdir') this.assertAllowedName(at)
+    if (namingActions.has(action)) this.#assertNoTopName(at)
   }
 
   #refusal(verdict: Verdict, action: Action, at: Path, options: AccessOptions): PolicyRefusal | undefined {
@@ -275,6 +279,11 @@ export class Access implements Authority {
   assertAllowedName(at: Path): void {
     const refusal = onePath.systemFile(at)
     if (refusal && this.dependencies.settings.bool('ignore_system_files')) refuse(refusal)
+  }
+
+  #assertNoTopName(at: Path): void {
+    const { isBaseFolder } = this.dependencies
+    refuse(onePath.topName(at, (folder) => folder === root || folder === this.principal.base || isBaseFolder(folder)))
   }
 
   /** Rejects with `denied` for mount points, the folders above them, and the principal's base. */

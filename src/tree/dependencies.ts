@@ -1,6 +1,7 @@
 /** The dependencies of `VirtualFs` that all principals share. */
 import type { FairShare } from '../base/fair-share.js'
 import type { Log } from '../base/log.js'
+import type { Path } from '../base/path.js'
 import type { Cluster } from '../cluster/cluster.js'
 import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
@@ -24,6 +25,8 @@ export interface TreeDependencies {
   readonly mounts: Mounts
   readonly mountedTree: MountedTree
   readonly bases: Pick<BaseFolders, 'ensure' | 'forget'>
+  /** Whether the folder is the base folder of a user. */
+  readonly isBaseFolder: (folder: Path) => boolean
   readonly rules: Rules
   readonly grants: Grants
   readonly followers: Followers

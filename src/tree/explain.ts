@@ -126,6 +126,8 @@ class Words {
       case 'protocol':
         if (needed === '') return `every user may use ${protocol.name}`
         return `${protocol.name} needs ${needed}: ${username} ${refused ? 'lacks that' : 'has that'}`
+      case 'share':
+        return 'visitors of a share may do what its mode is for'
       case 'base':
         return `${username} sees the folder ${base}${refused ? ', and nothing outside of it' : ''}`
       case 'noGrant':

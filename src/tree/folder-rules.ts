@@ -1,9 +1,8 @@
 /**
  * Folder rules, mirrored in memory, and the limit of wrong folder passwords. Paths are of the whole tree.
  */
-import { createHmac, randomBytes } from 'node:crypto'
-import { dropOldest, put, RecentCounts } from '../base/bounded-tables.js'
 import { lockout } from '../accounts/limiter.js'
+import { WrongGuesses } from '../accounts/wrong-guesses.js'
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
@@ -181,9 +180,6 @@ interface ProtectingRule {
   readonly path: string
 }
 
-/** Different wrong passwords of one client for one rule that are remembered. */
-const maxRemembered = 32
-
 /**
  * Limits wrong folder passwords as sign-ins are limited: locks the passwords of a rule for a network after
  * `lockout.failures` different wrong ones, for `lockout.time` after the last one. A client sends the same password with
@@ -191,29 +187,19 @@ const maxRemembered = 32
  * the counts when it restarts.
  */
 export class PasswordGuesses {
-  readonly #key = randomBytes(32)
-  readonly #wrong: RecentCounts
-  /** Digests of wrong passwords, by client and rule. */
-  readonly #remembered = new Map<string, Set<string>>()
-  /** The latest digest: a request asks about many paths with one password. */
-  #latest = { password: '', digest: '' }
+  readonly #wrong: WrongGuesses
 
   /** `now`: milliseconds. */
   constructor(
     private readonly log: Pick<Log, 'warn'> | undefined,
     now: () => number = () => performance.now(),
   ) {
-    this.#wrong = new RecentCounts(lockout.time, now)
+    this.#wrong = new WrongGuesses(lockout, now)
   }
 
   /** Throws `throttled` if the client has sent too many wrong passwords for the rule. */
   assertNotLocked(rule: ProtectingRule, principal: Principal): void {
-    const key = keyOf(rule, principal)
-    if (this.#wrong.count(key) < lockout.failures) return
-    throw new GatewayError('throttled', {
-      reason: 'too many wrong passwords for this folder, try again later',
-      retryAfter: Math.max(1, Math.ceil(this.#wrong.remaining(key) / 1000)),
-    })
+    this.#wrong.assertNotLocked(keyOf(rule, principal), 'too many wrong passwords for this folder, try again later')
   }
 
   /**
@@ -221,31 +207,12 @@ export class PasswordGuesses {
    * client.
    */
   countWrong(rule: ProtectingRule, principal: Principal, password: string): void {
-    const key = keyOf(rule, principal)
-    const remembered = this.#remembered.get(key) ?? new Set<string>()
-    const digest = this.#digest(password)
-    const isNew = !remembered.has(digest)
-    // The latest one last.
-    remembered.delete(digest)
-    remembered.add(digest)
-    dropOldest(remembered, maxRemembered)
-    put(this.#remembered, key, remembered)
-    if (!isNew) return
-    this.#wrong.add(key)
-    if (this.#wrong.count(key) < lockout.failures) return
+    if (!this.#wrong.count(keyOf(rule, principal), password)) return
     const { username, protocol, network } = principal
     this.log?.warn(
       { protocol: protocol.name, user: username, network, folder: rule.path },
       'too many wrong passwords for a folder: its passwords are refused for five minutes',
     )
-  }
-
-  #digest(password: string): string {
-    if (this.#latest.password !== password) {
-      const digest = createHmac('sha256', this.#key).update(password).digest('base64')
-      this.#latest = { password, digest }
-    }
-    return this.#latest.digest
   }
 }
 

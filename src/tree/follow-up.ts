@@ -1,4 +1,4 @@
-/** What follows a change of the tree: stored properties, folder rules, grants, attributes and WebDAV locks. */
+/** What follows a change of the tree: stored properties, folder rules, grants, shares, attributes and WebDAV locks. */
 import type { CallOptions } from '../contract/call-options.js'
 import { isWithin, root, under, within, type Path } from '../base/path.js'
 import type { MountedPath } from '../mounts/mounts.js'
@@ -12,7 +12,7 @@ import type { CheckedTransfer } from './transfer-job.js'
  * each removed path, also if only a part could be removed.
  */
 export async function removeEntry(
-  { intents, locks }: Pick<TreeDependencies, 'intents' | 'locks'>,
+  { followers, intents, locks }: Pick<TreeDependencies, 'followers' | 'intents' | 'locks'>,
   { storage, inner }: MountedPath,
   tree: boolean,
   { signal }: CallOptions,
@@ -30,6 +30,13 @@ export async function removeEntry(
       const at = storage.treePath(path)
       await storage.records.properties.delete(at)
       await locks.dropWithin(at, true)
+    }
+    const top = storage.treePath(inner)
+    if (removed.length > 0 && followers.hasWithin(top)) {
+      await followers.markRemoved(
+        top,
+        removed.map((path) => storage.treePath(path)),
+      )
     }
   }
 }

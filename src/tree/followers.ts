@@ -1,11 +1,11 @@
-/** All rows in memory that follow a folder which is moved or gets another spelling: folder rules and grants. */
+/** All rows in memory that follow a folder which is moved or gets another spelling: folder rules, grants and shares. */
 import type { Path } from '../base/path.js'
 import type { PathMirror } from './path-mirror.js'
 
 /** What the mirrors have in common. Each function does what that of `PathMirror` does, with all of them. */
 type Mirror = Pick<
   PathMirror<{ readonly id: number; readonly path: Path }>,
-  'hasWithin' | 'pathsWithin' | 'duringMove' | 'updateSpelling' | 'move' | 'reload'
+  'hasWithin' | 'pathsWithin' | 'duringMove' | 'updateSpelling' | 'move' | 'markRemoved' | 'reload'
 >
 
 export class Followers implements Mirror {
@@ -32,6 +32,10 @@ export class Followers implements Mirror {
 
   async move(from: Path, to: Path): Promise<void> {
     for (const mirror of this.mirrors) await mirror.move(from, to)
+  }
+
+  async markRemoved(top: Path, removed: readonly Path[]): Promise<void> {
+    for (const mirror of this.mirrors) await mirror.markRemoved(top, removed)
   }
 
   async reload(): Promise<void> {

@@ -1,7 +1,17 @@
 /** Makes folders that are missing: those that a path requires, and the base folders of users, which are remembered. */
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError } from '../base/errors.js'
-import { checkName, findDeepest, nameOf, parentOf, root, isWithin, type Path } from '../base/path.js'
+import {
+  checkName,
+  findDeepest,
+  isWithin,
+  nameOf,
+  parentOf,
+  root,
+  segmentsOf,
+  topNames,
+  type Path,
+} from '../base/path.js'
 import type { Storage } from '../storage/storage.js'
 import type { Access } from './access.js'
 import { Change, gatewayAuthority, type Authority, type ChangeDependencies } from './change.js'
@@ -100,7 +110,7 @@ export class BaseFolders {
     try {
       await this.dependencies.mounts.whenStarted(base)
       const exists = (await this.dependencies.mountedTree.entryOrUndefined(base, {})) !== undefined
-      if (!exists && !mayFill()) return
+      if (!exists && (!mayFill() || topNames.has(segmentsOf(base)[0] ?? ''))) return
       if (!exists) {
         await makeMissingFolders(this.dependencies, gatewayAuthority, base, {})
         this.dependencies.log.info({ user: username, path: base }, 'created a base folder')

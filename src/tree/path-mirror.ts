@@ -3,7 +3,7 @@
  * What a move does to the stored rows is written in `src/database/path-table.ts`.
  */
 import { undefinedIfMissing } from '../base/errors.js'
-import { childOf, isWithin, segmentsOf, under, within, type Path } from '../base/path.js'
+import { childOf, isWithin, segmentsOf, selfAndAncestors, under, within, type Path } from '../base/path.js'
 import type { PathRows } from '../database/tables.js'
 
 /** A move of a folder, during which its rows apply at both paths. */
@@ -159,4 +159,21 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   async move(from: Path, to: Path): Promise<void> {
     await this.rows.move(from, to)
   }
+
+  /**
+   * What was at these paths, and below them, is removed; all of them are at or below `top`. Does to the stored rows
+   * there what is written in `path-table.ts`.
+   */
+  async markRemoved(top: Path, removed: readonly Path[]): Promise<void> {
+    if (!this.marksRemovals || !this.hasWithin(top)) return
+    await this.updateSpelling(top)
+    const gone = new Set(removed)
+    for (const path of this.pathsWithin(top)) {
+      if ([...selfAndAncestors(path)].some((each) => gone.has(each))) await this.rows.markRemoved(path)
+    }
+    await this.reload()
+  }
+
+  /** Whether a removal changes rows. */
+  protected readonly marksRemovals: boolean = false
 }

@@ -45,9 +45,9 @@ export async function* yielding<T>(
 
 /** Resolves when the base folder exists, or cannot be made. Undefined if it is known to exist. */
 function baseMade(access: Access): Promise<void> | undefined {
-  const { base, accountBase } = access.principal
-  // A folder that the user has chosen is missing like any other.
-  if (base === root || base !== accountBase) return undefined
+  const { base, accountBase, share } = access.principal
+  // A folder that the user has chosen is missing like any other, and what was shared is not made again.
+  if (base === root || base !== accountBase || share !== undefined) return undefined
   return access.dependencies.bases.ensure(access.principal, () => access.mayFill(base))
 }
 

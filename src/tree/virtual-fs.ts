@@ -69,7 +69,13 @@ export type {
 }
 
 /** What `assertAllowed` checks, with the operation that its errors name. */
-const checkedActions = { list: 'stat', lock: 'lock', properties: 'set properties' } as const
+const checkedActions = {
+  list: 'stat',
+  lock: 'lock',
+  properties: 'set properties',
+  read: 'stat',
+  share: 'stat',
+} as const
 
 /** Small: one is made for each request. All else that it uses is made once. */
 export class VirtualFs {
@@ -316,7 +322,7 @@ export class VirtualFs {
 
   /** Rejects if the principal may not make this change to any member of the folder. */
   assertMayChange(
-    action: 'rename' | 'move' | 'copy' | 'remove',
+    action: 'rename' | 'move' | 'copy' | 'remove' | 'write',
     folder: Path,
     options: AccessOptions = {},
   ): Promise<void> {

@@ -19,6 +19,7 @@ import { migrations } from '../../src/database/migrations.js'
 import { openStore } from '../../src/database/store.js'
 import type { Store } from '../../src/database/tables.js'
 import { startGateway } from '../gateway.js'
+import { userRow } from '../database/store-rows.js'
 import { makeCertificate } from '../servers/certificates.js'
 import { withoutSqlite } from '../store-location.js'
 import { main } from './outcome.js'
@@ -126,6 +127,16 @@ const breaks: readonly Break[] = [
       await mount('/two', 'Local', local(`${beside}/../${beside.split('/').at(-1) ?? ''}`))
     },
     what: 'folder of /two',
+  },
+  {
+    name: 'a folder is named as the URLs of shares begin',
+    how: async ({ beside, inStore, mount }) => {
+      await mkdir(join(beside, '@s'))
+      await mount('/more', 'Local', local(beside))
+      await inStore(({ users }) => users.insert(userRow({ username: 'ann', basePath: asPath('/more') })))
+    },
+    what: 'names of URLs',
+    isCommand: false,
   },
   {
     name: 'a storage shows what a grant denies',

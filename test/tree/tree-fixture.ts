@@ -230,6 +230,7 @@ export async function newTree(
     cluster: { assertCurrent: () => undefined },
     mounts,
     mountedTree,
+    isBaseFolder: () => false,
     bases: new BaseFolders({ mounts, mountedTree, locks, pathLocks, events, log }),
     rules,
     grants,

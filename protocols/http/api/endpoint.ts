@@ -22,6 +22,7 @@ export const tags = {
   Files: 'Reading and changing the tree.',
   Uploads: 'Sending files. The body is the content of the file; headers hold its path and attributes.',
   Downloads: 'Downloads of files. They are authorized by the signature in the URL, not by a session.',
+  Shares: 'Files and folders for visitors who have no account, by an id.',
   Users: 'Administration of accounts.',
   Groups: 'Administration of groups of users, and of what they may do at which paths.',
   'Folder rules': 'Administration of folder rules: passwords, hidden names, notes. Clients call them metas.',
@@ -137,7 +138,16 @@ export interface Call<
   readonly params: Params
 }
 
+/** The requests of an endpoint that need no account: those about shares. A token is ignored, also a bad one. */
+interface ForVisitors<Asked, Answer> {
+  /** Whether the request is one of them. */
+  are(fields: Asked): boolean
+  answer: Answer
+}
+
 export interface Endpoint extends EndpointDescription {
+  /** Absent: there are none. */
+  readonly visitors?: ForVisitors<unknown, (call: Call) => unknown>
   /** Returns the `data` of the envelope. Errors become error responses. With `plain` it writes the response itself. */
   answer(call: Call): unknown
 }
@@ -173,6 +183,12 @@ export function endpoint<
     readonly headers?: Headers
     readonly data?: Answer
     readonly params?: Params
+    readonly visitors?: ForVisitors<
+      Output<Fields>,
+      (
+        call: Call<Output<Fields>, Output<Query>, Output<Headers>, undefined, Output<Params>>,
+      ) => Data<Answer> | Promise<Data<Answer>>
+    >
     answer(
       call: Call<
         ParsesFields extends true ? undefined : Output<Fields>,

@@ -119,6 +119,13 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
   system_file: 'system file upload ignored',
   parent_hidden: accessDeniedMessage,
   dangling_symlink: textOfCode,
+  reserved_name: ({ reason }) => reason,
+  share_missing: { code: 500, status: 404, text: 'the share does not exist' },
+  share_ended: { code: 500, status: 410, text: 'the share has expired or is no longer valid' },
+  // On 403 clients prompt for the code.
+  share_code_wrong: 'wrong share code',
+  share_id_missing: 'invalid share id',
+  share_refused: { code: 500, status: 403, text: ({ subject = '' }) => `permission denied to share path [${subject}]` },
   nothing_mounted: 'failed get storage: storage not found; please add a storage first',
   no_storage: ({ path = '/' }) => `failed get storage: storage not found; rawPath: ${path}`,
   storage_starting: 'Loading storage, please wait',

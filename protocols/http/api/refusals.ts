@@ -161,6 +161,24 @@ export const pathRefusals: readonly Refusal[] = [
   coreRefusal('timeout', anyReason, 'the storage timed out'),
 ]
 
+/** Errors of visitors of a share. */
+export const visitorRefusals: readonly Refusal[] = [
+  coreRefusal('invalid', { detail: 'share_id_missing' }, 'the path is `/@s`'),
+  coreRefusal('not_found', { detail: 'share_missing' }, 'there is no such share, or not for the address of the client'),
+  coreRefusal(
+    'not_found',
+    { detail: 'share_ended' },
+    'the share is disabled, used up or past its end, or its creator may not share it any more, or it is missing',
+  ),
+  coreRefusal('password_required', { detail: 'share_code_wrong' }, 'the code of the share is missing or wrong'),
+  {
+    code: 429,
+    text: 'too many wrong codes for this share, try again later',
+    error: 'throttled',
+    when: 'the network has sent eight different wrong codes within five minutes',
+  },
+]
+
 /** Errors of requests that change the tree, in addition to `pathRefusals`. */
 export const changeRefusals: readonly Refusal[] = [
   {
@@ -182,6 +200,7 @@ export const changeRefusals: readonly Refusal[] = [
     'a folder would be moved away from the rule that hides something in it',
   ),
   coreRefusal('parent_missing', {}, 'a grant does not let the user see the folder'),
+  coreRefusal('denied', { detail: 'reserved_name' }, 'a new name at the top is `@s`, `@login` or `@manage`'),
   { code: 423, text: 'locked by …', error: 'locked', when: 'the path is covered by a WebDAV lock' },
   coreRefusal('denied', { detail: 'mount_moved' }, 'a mount point would be moved'),
   coreRefusal('denied', { detail: 'mount_renamed' }, 'a mount point would be renamed'),

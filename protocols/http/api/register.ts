@@ -20,10 +20,30 @@ export function register(routes: Routes, api: HttpApi, endpoint: Endpoint): void
 }
 
 async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint): Promise<void> {
-  const principal =
-    endpoint.access === 'anybody' ? undefined : await principalOf(api, context.req, context.res, endpoint.setsUpTwoStep)
-  if (principal) assertAllowed(principal, endpoint)
+  const { visitors } = endpoint
+  const caller = endpoint.access === 'anybody' ? undefined : await callerOf(api, context, endpoint)
+  if (caller instanceof Error && visitors === undefined) throw caller
   if (endpoint.refusalData !== undefined) context.state.refusalData = endpoint.refusalData.empty
+  const request = await parsed(context, endpoint).catch((error: unknown) => {
+    throw caller instanceof Error ? caller : error
+  })
+  if (visitors?.are(request.fields) === true) {
+    sendData(context, endpoint, await visitors.answer({ api, context, ...request, principal: undefined }))
+    return
+  }
+  if (caller instanceof Error) throw caller
+  if (caller && needsRecentSignIn(endpoint, request)) {
+    if (!(await api.gateway.accounts.hasRecentSignIn(caller))) throw refused(recentSignInRefusal)
+  }
+  const data = await endpoint.answer({ api, context, ...request, principal: caller })
+  if (endpoint.plain === undefined) sendData(context, endpoint, data)
+}
+
+/** What the request has, as the endpoint declares it. */
+async function parsed(
+  context: Exchange,
+  endpoint: Endpoint,
+): Promise<Pick<Call, 'params' | 'query' | 'headers' | 'fields'>> {
   const params = endpoint.params?.safeParse(context.params)
   if (params?.success === false) throw refused(endpointMissing)
   const query = endpoint.query && checkFields(endpoint.query, queryOf(context), endpoint.faultyQuery)
@@ -36,11 +56,22 @@ async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint
           await fieldsOf(context, endpoint.bodyLimit ?? bodyLimit, endpoint.listField),
           endpoint.faultyFields,
         )
-  if (principal && needsRecentSignIn(endpoint, { fields, query })) {
-    if (!(await api.gateway.accounts.hasRecentSignIn(principal))) throw refused(recentSignInRefusal)
+  return { params: params?.data, query, headers, fields }
+}
+
+/** Who calls, or the error for one who may not: visitors need no account. */
+async function callerOf(api: HttpApi, { req, res }: Exchange, endpoint: Endpoint): Promise<Principal | Error> {
+  try {
+    const principal = await principalOf(api, req, res, endpoint.setsUpTwoStep)
+    assertAllowed(principal, endpoint)
+    return principal
+  } catch (error) {
+    if (error instanceof Error) return error
+    throw error
   }
-  const data = await endpoint.answer({ api, context, principal, params: params?.data, query, headers, fields })
-  if (endpoint.plain !== undefined) return
+}
+
+function sendData(context: Exchange, endpoint: Endpoint, data: unknown): void {
   const envelope = success(endpoint.data === undefined ? null : data, context.state.message)
   sendJson(context, streamEnvelope(envelope) ?? JSON.stringify(envelope))
 }

@@ -84,7 +84,6 @@ export function fileObjectConverter(
   { gateway, fileTypes }: HttpApi,
   { at, baseUrl, signed, thumbnails }: FolderForm,
 ): (entry: SeenEntry) => FileObject {
-  const typeOf = fileTypes.classifier()
   /** The backend's URL of the thumbnail, else a signed URL of this server. Empty if there is none. */
   const thumbnailUrlOf = ({ name, thumbnailUrl }: SeenEntry, type: number): string => {
     if (thumbnailUrl !== undefined) return absoluteUrl(baseUrl, thumbnailUrl)
@@ -93,7 +92,51 @@ export function fileObjectConverter(
     const path = childOf(at, name)
     return `${baseUrl}/d${encodePath(path)}?type=thumb&sign=${gateway.signedUrls.sign(path)}`
   }
-  return (entry) => {
+  const signOf = ({ name }: SeenEntry) => (signed ? gateway.signedUrls.sign(childOf(at, name)) : '')
+  return converter(fileTypes, { signOf, thumbnailUrlOf })
+}
+
+/** The path of a URL below which a share is served. */
+export function shareUrl(baseUrl: string, id: string, path: Path, query: Readonly<Record<string, string>>): string {
+  const parameters = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '')).toString()
+  return `${baseUrl}/sd/${encodeURIComponent(id)}${encodePath(path)}${parameters === '' ? '' : `?${parameters}`}`
+}
+
+/** The place of a folder in a share, and how its files are requested. */
+interface SharedForm {
+  readonly baseUrl: string
+  readonly id: string
+  /** The code of the visitor; empty if none is needed. */
+  readonly code: string
+  readonly thumbnails: FolderView['thumbnails']
+}
+
+/**
+ * Returns a function that converts entries of a share: they have no signature and no URL but those of the share.
+ * `pathOf`: the path of an entry within the share.
+ */
+export function sharedObjectConverter(
+  { fileTypes }: HttpApi,
+  { baseUrl, id, code, thumbnails }: SharedForm,
+  pathOf: (entry: SeenEntry) => Path,
+): (entry: SeenEntry) => FileObject {
+  const thumbnailUrlOf = (entry: SeenEntry, type: number): string => {
+    const kind = thumbnailKind(type)
+    if (kind === undefined || !thumbnails.includes(kind)) return ''
+    return shareUrl(baseUrl, id, pathOf(entry), { type: 'thumb', pwd: code })
+  }
+  return converter(fileTypes, { signOf: () => '', thumbnailUrlOf })
+}
+
+interface UrlsOfFiles {
+  readonly signOf: (entry: SeenEntry) => string
+  /** Empty if there is none. */
+  readonly thumbnailUrlOf: (entry: SeenEntry, type: number) => string
+}
+
+function converter(fileTypes: HttpApi['fileTypes'], { signOf, thumbnailUrlOf }: UrlsOfFiles) {
+  const typeOf = fileTypes.classifier()
+  return (entry: SeenEntry): FileObject => {
     const isFolder = entry.kind === 'folder'
     // Whoever has a signature can read the file. A symlink is one that the principal cannot follow: its signature could
     // read what is outside the principal's base.
@@ -107,7 +150,7 @@ export function fileObjectConverter(
       is_dir: isFolder,
       modified,
       created: created === undefined || +created === +entry.modified ? modified : wireTime(created),
-      sign: signed && hasUrls ? gateway.signedUrls.sign(childOf(at, entry.name)) : '',
+      sign: hasUrls ? signOf(entry) : '',
       thumb: hasUrls ? thumbnailUrlOf(entry, type) : '',
       type,
       hashinfo: hashes === undefined ? 'null' : JSON.stringify(hashes),

@@ -134,7 +134,14 @@ const table: readonly SettingDefinition[] = [
     webauthn_login_enabled: ['bool', 'false', 'public', 'Clients offer to sign in with a passkey.'],
     share_preview: ['bool', 'false', 'public', 'Files of shares can be previewed.'],
     share_archive_preview: ['bool', 'false', 'public', 'Archives of shares can be browsed.'],
-    share_force_proxy: ['bool', 'true', 'private', 'Files of shares are always sent by the gateway.'],
+    share_force_proxy: [
+      'bool',
+      'true',
+      'private',
+      'Files of shares are always sent by the gateway. Otherwise visitors are redirected to direct URLs of the backend, ' +
+        'which may tell where the file is stored, and may work when the share has ended.',
+      { inForce: true },
+    ],
     share_summary_content: ['text', shareSummary, 'public', 'Template of the text for a share.'],
     handle_hook_after_writing: [
       'bool',

@@ -1,42 +1,34 @@
 /**
  * Downloads below /d and /p. They are authorized by the signature in the URL, not by a session. One of the console lets
- * /p show files that the storage would not have sent through this server.
+ * /p show files that the storage would not have sent through this server. Those of shares are in `share-download.ts`.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
 import { GatewayError, toGatewayError } from '../../../src/base/errors.js'
-import { resolvePath, root, nameOf, type Path } from '../../../src/base/path.js'
+import { resolvePath, root, type Path } from '../../../src/base/path.js'
 import { networkOf } from '../../../src/net/addresses.js'
 import { percentDecoded } from '../../../src/base/utf8.js'
-import { etagOf } from '../../../src/tree/preconditions.js'
-import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { requestDetails } from '../../lib/request-target.js'
 import { urlClientOf } from '../../lib/client.js'
-import {
-  sendFile,
-  contentDisposition,
-  untrustedFileHeaders,
-  type RequestedRoute,
-  type RedirectRoute,
-} from '../../lib/send.js'
-import { evaluateConditions } from '../../lib/conditions.js'
+import { sendFile, type RequestedRoute, type RedirectRoute } from '../../lib/send.js'
 import { isOfConsole } from '../api/authenticate.js'
-import { signalOf, type HttpApi } from '../api/http-api.js'
+import type { HttpApi } from '../api/http-api.js'
 import { logUnexpected, toErrorResponse, withResponses } from '../api/errors.js'
 import { parseQuery } from '../api/fields.js'
 import { absoluteUrl } from '../compat/object.js'
 import { sendErrorPage } from '../site/pages.js'
-import { thumbnailKind } from '../compat/file-types.js'
 import type { EndpointDescription, PlainResponse } from '../api/endpoint.js'
+import { downloadShared, isSharedDownload } from './share-download.js'
+import { sendThumbnail } from './thumbnail.js'
 
 const redirectHeaders = {
   'Referrer-Policy': 'no-referrer',
   'Cache-Control': 'max-age=0, no-cache, no-store, must-revalidate',
 }
 
-/** Whether the URL is that of a download: `/d/…` or `/p/…`. */
+/** Whether the URL is that of a download: `/d/…`, `/p/…` or `/sd/…`. */
 export function isDownload(url: string): boolean {
-  return url.startsWith('/d/') || url.startsWith('/p/')
+  return url.startsWith('/d/') || url.startsWith('/p/') || isSharedDownload(url)
 }
 
 /** Responds to GET and HEAD of a download. Never rejects. Errors are HTML pages with the matching status code. */
@@ -46,7 +38,7 @@ export async function serveDownload(api: HttpApi, request: IncomingMessage, resp
       response.writeHead(405, { Allow: 'GET, HEAD', 'Content-Length': 0 }).end()
       return
     }
-    await download(api, request, response)
+    await (isSharedDownload(request.url ?? '/') ? downloadShared : download)(api, request, response)
   } catch (error) {
     const { gateway } = api
     const failure = toGatewayError(error)
@@ -67,7 +59,10 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   const signature = query.get('sign')?.replace(/\/$/, '')
   const network = networkOf(api.clientOf(request).address)
   const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, api.protocol, network))
-  if (query.get('type') === 'thumb' && (await sendThumbnail(api, request, response, fs, path))) return
+  const isThumbnail = query.get('type') === 'thumb'
+  // The file is invalid, not the request: 500 instead of 400.
+  const answers = { invalid: { code: 500, status: 500 } } as const
+  if (isThumbnail && (await withResponses(answers, () => sendThumbnail(api, request, response, fs, path)))) return
   const route = await routeOf(api, request)
   const redirect = ({ kind, url }: RedirectRoute) => {
     const target = kind === 'direct' ? withParameters(api, url, query) : url
@@ -107,51 +102,6 @@ function parseDownloadUrl(url: string): { path: Path; query: string } {
   return { path: resolvePath(root, text.replaceAll('\\', '/')), query: queryStart < 0 ? '' : url.slice(queryStart + 1) }
 }
 
-/**
- * Responds to GET or HEAD with the thumbnail of a file. Resolves to false without a response if the storage has no
- * thumbnail of the file.
- */
-async function sendThumbnail(
-  api: HttpApi,
-  request: IncomingMessage,
-  response: ServerResponse,
-  fs: VirtualFs,
-  path: Path,
-): Promise<boolean> {
-  const kind = thumbnailKind(api.fileTypes.classifier()(nameOf(path)))
-  if (kind === undefined) return false
-  const options = { signal: signalOf(response) }
-  const { entry, folder } = await fs.view(path, options)
-  if (entry.kind !== 'file' || !folder.thumbnails.includes(kind)) return false
-  const validators = { etag: etagOf(entry).replace(/^"/, '"thumb-'), modified: entry.modified }
-  const headers = { ETag: validators.etag, 'Last-Modified': validators.modified.toUTCString(), ...untrustedFileHeaders }
-  const conditionStatus = evaluateConditions(request.headers, validators)
-  if (conditionStatus === 304) {
-    response.writeHead(304, headers).end()
-    return true
-  }
-  if (conditionStatus === 412) {
-    response.writeHead(412, { ...headers, 'Content-Length': 0 }).end()
-    return true
-  }
-  // The file is invalid, not the request: 500 instead of 400.
-  const thumbnail = await withResponses({ invalid: { code: 500, status: 500 } }, () =>
-    fs.thumbnail(path, kind, options),
-  )
-  if (!thumbnail) return false
-  const { type, bytes } = thumbnail
-  const name = `${nameOf(path)}.${type.slice(type.indexOf('/') + 1)}`
-  response
-    .writeHead(200, {
-      ...headers,
-      'Content-Type': type,
-      'Content-Length': bytes.length,
-      'Content-Disposition': contentDisposition(name),
-    })
-    .end(request.method === 'HEAD' ? undefined : bytes)
-  return true
-}
-
 const page = ['text/html']
 const responses: readonly PlainResponse[] = [
   { status: 200, description: 'The content of the file.', types: ['*/*'] },
@@ -188,8 +138,45 @@ const shared = {
   }),
 } as const
 
+const ofShare = {
+  method: 'get',
+  tag: 'Shares',
+  access: 'anybody',
+  description:
+    'HEAD is supported. The first request sets a cookie, which later requests of the visit send; those of a client ' +
+    'without cookies are known by its address and user agent.',
+  query: z.object({
+    pwd: z.string().optional().describe('The code of the share, if it has one.'),
+    type: z.string().optional().describe('`thumb`: the thumbnail of the file, if it has one.'),
+  }),
+  plain: [
+    ...responses.filter(({ status }) => status < 400 || status === 412 || status === 416 || status >= 500),
+    { status: 400, description: 'The path is malformed.', types: page },
+    { status: 403, description: 'The code of the share is missing or wrong.', types: page },
+    { status: 404, description: 'There is no such share, or no such file in it.', types: page },
+    { status: 410, description: 'The share has expired or is no longer valid.', types: page },
+    { status: 429, description: 'The network of the client has sent too many wrong codes.', types: page },
+  ].sort((one, other) => one.status - other.status),
+} as const
+const shareId = z.string().meta({ example: 'aB3dE6gH' }).describe('The id of the share.')
+
 /** For the OpenAPI document: requests to these paths bypass the router. */
 export const downloadDescriptions: readonly EndpointDescription[] = [
+  {
+    ...ofShare,
+    path: '/sd/{id}',
+    summary: 'Download the file of a share of one file',
+    params: z.object({ id: shareId }),
+  },
+  {
+    ...ofShare,
+    path: '/sd/{id}/{path}',
+    summary: 'Download a file in a share',
+    params: z.object({
+      id: shareId,
+      path: z.string().meta({ example: 'file.txt' }).describe('The path of the file in the share, percent-encoded.'),
+    }),
+  },
   {
     ...shared,
     path: '/d/{path}',

@@ -183,7 +183,7 @@ export const adminUserEndpoints = [
     method: 'post',
     path: '/api/admin/user/delete',
     tag: 'Users',
-    summary: 'Delete an account with its keys, app passwords and grants',
+    summary: 'Delete an account with its keys, app passwords, grants and shares',
     access: 'admin',
     recentSignIn: true,
     query: rowId,
@@ -191,6 +191,7 @@ export const adminUserEndpoints = [
     async answer({ api: { gateway }, query }) {
       await withRowErrors(unknownUser, () => gateway.accounts.users.delete(query.id))
       await gateway.grants.reload()
+      await gateway.shares.reload()
     },
   }),
 

@@ -4,16 +4,19 @@ import type { UrlClient, Usage } from '../../../src/contract/capabilities.js'
 import type { Entry } from '../../../src/contract/entry.js'
 import { isGatewayError } from '../../../src/base/errors.js'
 import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Path } from '../../../src/base/path.js'
+import type { OpenShare } from '../../../src/shares/open-share.js'
+import { asVisitor } from '../../../src/shares/visitor-errors.js'
 import type { FolderListOptions } from '../../../src/tree/folder-contents.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import { etagOf } from '../../../src/tree/preconditions.js'
 import type { FolderView, SeenEntry, VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { urlClientOf } from '../../lib/client.js'
-import { signalOf, type HttpApi } from '../api/http-api.js'
+import { signalOf, type Exchange, type HttpApi } from '../api/http-api.js'
 import { endpoint } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
 import { choice, flag, paging, text } from '../api/fields.js'
 import { accessOptions, treeHeaders } from '../api/access-options.js'
+import { openShare, pathInShare } from '../api/visitors.js'
 import {
   mountDetails,
   absoluteUrl,
@@ -22,17 +25,28 @@ import {
   fileData,
   areUrlsSigned,
   fileObjectConverter,
+  shareUrl,
+  sharedObjectConverter,
   wireTime,
   type FileObject,
 } from '../compat/object.js'
 import { right } from '../compat/grant-object.js'
 import { sliceOf } from '../api/paging.js'
-import { accessDenied, pathRefusals, coreRefusal } from '../api/refusals.js'
+import { accessDenied, pathRefusals, coreRefusal, visitorRefusals } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'
 import { StreamedArray } from '../api/streamed-array.js'
 
 const path = text.meta({ example: '/folder' }).describe('Relative to the base folder of the user. Default: the root.')
+const treePath = path.describe(
+  'Relative to the base folder of the user, or `/@s/ID` and paths below it for what a share has. Default: the root.',
+)
 const password = text.describe('The password of the folder. Default: the header `Password`.')
+const codeOrPassword = text.describe(
+  'The password of the folder, or the code of the share. Default: the header `Password`.',
+)
+const visitorsToo =
+  'What a share has is for everybody: no token is needed, and a token is ignored. The first request sets a cookie, ' +
+  'which later requests of the visit send.'
 
 /** Attributes of a folder in the responses of list and get. */
 const folderFields = {
@@ -75,12 +89,13 @@ export const browseEndpoints = [
     path: '/api/fs/list',
     tag: 'Files',
     summary: 'List a folder',
+    description: visitorsToo,
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
-      path,
-      password,
-      refresh: flag.describe('Bypass the cached listing.'),
+      path: treePath,
+      password: codeOrPassword,
+      refresh: flag.describe('Bypass the cached listing. Ignored for what a share has.'),
       sort_by: choice('name', 'size', 'modified').describe(
         'The order of the entries; folders come first. `name`: in any case, and digits as numbers. Default: the order ' +
           'of the storage.',
@@ -92,8 +107,28 @@ export const browseEndpoints = [
     data: listData,
     refusals: [
       ...pathRefusals,
+      ...visitorRefusals,
       coreRefusal('denied', { detail: 'refresh_denied' }, '`refresh` is set, and the user may not write in the folder'),
     ],
+    visitors: {
+      are: ({ path: asked }) => pathInShare(asked) !== undefined,
+      async answer({ context, api, fields, headers }) {
+        const { share, at, form } = await openForVisitor(api, context, fields.path, fields.password || headers.password)
+        const { offset, limit } = sliceOf(fields)
+        const { contains } = fields
+        const options = { signal: signalOf(context.res), order: orderOf(fields), contains, offset, limit }
+        const { entries, total, thumbnails } = await asVisitor(() => share.list(at, options))
+        const objectOf = sharedObjectConverter(api, { ...form, thumbnails }, ({ name }) => childOf(at, name))
+        return {
+          content: new StreamedArray(entries.length, (from, to) => entries.slice(from, to).map(objectOf)),
+          total,
+          ...notesOf(share),
+          write: share.share.mode === 'both',
+          write_content_bypass: false,
+          rights: share.share.mode === 'both' ? ['write' as const] : [],
+        }
+      },
+    },
     async answer({ context, api, fields, headers, principal }) {
       const fs = api.gateway.as(principal)
       const { baseUrl } = api.clientOf(context.req)
@@ -136,11 +171,27 @@ export const browseEndpoints = [
     path: '/api/fs/get',
     tag: 'Files',
     summary: 'Get a file or folder, with its download URL',
+    description: visitorsToo,
     access: 'guest',
     headers: treeHeaders,
-    fields: z.object({ path, password }),
+    fields: z.object({ path: treePath, password: codeOrPassword }),
     data: detailData,
-    refusals: pathRefusals,
+    refusals: [...pathRefusals, ...visitorRefusals],
+    visitors: {
+      are: ({ path: asked }) => pathInShare(asked) !== undefined,
+      async answer({ context, api, fields, headers }) {
+        const { share, at, form } = await openForVisitor(api, context, fields.path, fields.password || headers.password)
+        const { entry, thumbnails } = await asVisitor(() => share.view(at, { signal: signalOf(context.res) }))
+        const object = sharedObjectConverter(api, { ...form, thumbnails }, () => at)(entry)
+        const isReadable = !object.is_dir && entry.unreadable !== true
+        return Object.assign(object, {
+          etag: object.is_dir ? '' : etagOf(entry),
+          raw_url: isReadable ? shareUrl(form.baseUrl, form.id, at, { pwd: form.code }) : '',
+          ...notesOf(share),
+          related: [],
+        })
+      },
+    },
     async answer({ context, api, fields, headers, principal }) {
       const fs = api.gateway.as(principal)
       const client = api.clientOf(context.req)
@@ -198,6 +249,20 @@ export const browseEndpoints = [
     },
   }),
 ]
+
+/** Opens the share of a path, and sets the headers of the response. */
+async function openForVisitor(api: HttpApi, { req, res }: Exchange, asked: string, password: string | undefined) {
+  const { id, path: at } = pathInShare(asked) ?? { id: '', path: root }
+  res.setHeader('Cache-Control', 'private, no-store')
+  const share = await asVisitor(() => openShare(api, req, res, id, password ?? ''))
+  const code = share.share.password === '' ? '' : (password ?? '')
+  return { share, at, form: { baseUrl: api.clientOf(req).baseUrl, id, code } }
+}
+
+/** What a share says in place of the folder rules. The driver of its storage is not told. */
+function notesOf({ share: { readme, header } }: OpenShare) {
+  return { readme, header, provider: 'unknown' }
+}
 
 /** The order that a request asks for; undefined if it leaves that to the storage. */
 function orderOf({

@@ -1,9 +1,10 @@
 /** What the database says: accounts, settings, host keys, and the folders of this machine that storages show. */
-import { realpath, stat } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { lstat, realpath, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { driverTypes } from '../../../drivers/index.js'
 import type { Accounts } from '../../accounts/accounts.js'
 import { isGatewayError } from '../../base/errors.js'
+import { childOf, root, topNames, within, type Path } from '../../base/path.js'
 import type { Config } from '../../installation/config.js'
 import type { Settings } from '../../settings/settings.js'
 import { parseAddition } from '../../mounts/fields.js'
@@ -25,6 +26,7 @@ export async function contentFindings({ config, store, settings, accounts }: Dat
     await hostKeysFinding(config, store.secrets),
     proxyFinding(config),
     ...(await localFindings(config, storages)),
+    await topNamesFinding(config, accounts, storages),
     ...grantFindings(config, accounts, await Grants.load(store), storages),
   ]
 }
@@ -114,6 +116,35 @@ async function localFindings(config: Config, rows: readonly StorageRow[]): Promi
     }
   }
   return findings
+}
+
+/** What was named as URLs begin before these existed: mount paths, and names on this machine. */
+async function topNamesFinding(config: Config, { users }: Accounts, storages: readonly StorageRow[]): Promise<Finding> {
+  const what = 'names of URLs'
+  const tops = new Set<Path>([root, ...users.list().map(({ basePath }) => basePath)])
+  const paths = [...tops].flatMap((top) => [...topNames].map((name) => childOf(top, name)))
+  for (const { driver, disabled, mountPath, addition } of storages) {
+    if (disabled) continue
+    const folder =
+      driver === 'Local' ? resolve(config.data, String(parseAddition(addition).root_folder_path)) : undefined
+    for (const path of paths) {
+      const isMounted = within(path, mountPath) !== undefined
+      const inner = folder === undefined ? undefined : within(mountPath, path)
+      const isThere = inner !== undefined && folder !== undefined && (await exists(join(folder, inner)))
+      if (isMounted || isThere) {
+        const remedy = `rename ${path}, or what is mounted there`
+        return wrong(what, `${path} cannot be opened over HTTP: the URLs of shares and pages begin so`, remedy)
+      }
+    }
+  }
+  return { what, ok: true, detail: 'nothing is named as URLs begin' }
+}
+
+function exists(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  )
 }
 
 /** Of storages that show what grants deny: more would not be read. */

@@ -28,6 +28,7 @@ const kinds = {
   signed: 'credential',
   readOnly: 'credential',
   protocol: 'protocol',
+  share: 'credential',
   base: 'base',
   /** No grant mentions `see`, so that the path is seen. */
   noGrant: 'grant',
@@ -114,8 +115,9 @@ export function explain(principal: Principal, action: Action, path: Path, rules:
 }
 
 /** Whether the step can refuse anything to the principal. A signature decides by itself. */
-function concerns(name: AskedStep['name'], { onlyPath, readOnly }: Principal): boolean {
+function concerns(name: AskedStep['name'], { onlyPath, readOnly, share }: Principal): boolean {
   if (onlyPath !== undefined) return name === 'session' || name === 'signature'
+  if (name === 'share') return share !== undefined
   return name === 'app password' ? readOnly : name !== 'signature'
 }
 
@@ -127,6 +129,7 @@ const looks: Readonly<Record<AskedStep['name'], (question: Question, refused: bo
   signature: () => ({ cause: 'signed' }),
   'app password': () => ({ cause: 'readOnly' }),
   protocol: ({ principal, action }) => ({ cause: 'protocol', permissions: permissionsOfProtocol(principal, action) }),
+  share: () => ({ cause: 'share' }),
   base: () => ({ cause: 'base' }),
   sight: lookAtSight,
   'hidden names': ({ rules }) => ({ cause: 'hidden', rule: rules.folder }),

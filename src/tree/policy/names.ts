@@ -14,8 +14,17 @@ import type { GrantedPath } from '../grant-trie.js'
  * always seen, without its members; one that the user has narrowed is seen as any other folder.
  */
 export function isSeen(principal: Principal, path: Path, granted: GrantedPath | undefined): boolean {
+  if (!isShared(principal, granted)) return granted?.opensBelow === true
   if (granted === undefined || grants('see', granted) || granted.opensBelow) return true
   return granted.grantedOnly && principal.folder === root && path === principal.baseIn(path)
+}
+
+/** What the creator of a share may not share is not seen by its visitors. True for every other principal. */
+export function isShared(principal: Principal, granted: GrantedPath | undefined): boolean {
+  if (principal.share === undefined) return true
+  if (granted === undefined) return principal.hasPermission('share')
+  if (!grants('see', granted)) return false
+  return granted.says('share') ?? (!granted.grantedOnly && principal.hasPermission('share'))
 }
 
 /** Whether the grants allow a right that needs no permission where no grant mentions it. */
@@ -29,8 +38,8 @@ export function grantsContent(granted: GrantedPath | undefined): boolean {
 }
 
 /** Whether listings show the principal how much space the storages have. */
-export function seesMountUsages({ role }: Principal): boolean {
-  return role !== 'guest'
+export function seesMountUsages({ role, share }: Principal): boolean {
+  return role !== 'guest' && share === undefined
 }
 
 /** Whether a rule hides names from the principal, in its own folder or below. */
@@ -57,7 +66,8 @@ export function memberFilter(
   granted?: GrantedPath,
 ): MemberFilter {
   const hiding = hidesNames(principal, rule) && covers(rule, rule.hideSub, folder) ? rule : undefined
-  const asksGrants = granted !== undefined && (granted.hasBelow || !grants('see', granted.rest))
+  const asksGrants =
+    granted !== undefined && (granted.hasBelow || !grants('see', granted.rest) || principal.share !== undefined)
   const showsAll = hiding === undefined && ruleOf === undefined && !asksGrants
   return {
     showsAll,

@@ -5,11 +5,12 @@
  */
 import type { Permission, Principal } from '../../accounts/principal.js'
 import type { ErrorCode, ErrorDetail } from '../../base/errors.js'
-import { childOf, isWithin, nameOf, parentOf, reservedPrefix, within, type Path } from '../../base/path.js'
+import { childOf, isWithin, nameOf, parentOf, reservedPrefix, topNames, within, type Path } from '../../base/path.js'
+import type { ShareMode } from '../../database/rows.js'
 import { covers, type Rule } from '../folder-rules.js'
 import type { GrantedPath } from '../grant-trie.js'
 import type { Right } from '../grants.js'
-import { excludes, grants, grantsContent, hidesSegmentOf, isHidden, isSeen } from './names.js'
+import { excludes, grants, grantsContent, hidesSegmentOf, isHidden, isSeen, isShared } from './names.js'
 
 /**
  * What an operation does to a path. `list` lists a folder, `see` returns an entry, `read` reads its content; `share`
@@ -154,7 +155,7 @@ export function judgeAnyMember(
 }
 
 /** Whether any grant applies to the principal. None does to a signed URL, which its signature permits. */
-export function asksGrants({ role, onlyPath }: Principal): boolean {
+export function asksGrants({ accountRole: role, onlyPath }: Principal): boolean {
   return role !== 'admin' && onlyPath === undefined
 }
 
@@ -226,6 +227,7 @@ export type StepName =
   | 'signature'
   | 'app password'
   | 'protocol'
+  | 'share'
   | 'sight'
   | 'hidden names'
   | 'readers'
@@ -283,9 +285,31 @@ const byProtocol: Step = {
   name: 'protocol',
   verdict(principal, action) {
     if (!principal.mayUseProtocol) return 'denied'
-    if (isLook(action) || action === 'share') return undefined
+    if (isLook(action) || action === 'share' || principal.share !== undefined) return undefined
     const { permissions } = principal.protocol
     return permissions === undefined || principal.hasPermission(permissions.manage) ? undefined : 'denied'
+  },
+}
+
+/** What visitors of a share may do in each of its modes. Nothing that is there is removed, renamed or moved. */
+const sharedActions: Readonly<Record<ShareMode, ReadonlySet<Action>>> = {
+  read: new Set<Action>(['share', 'list', 'see', 'read']),
+  upload: new Set<Action>(['share', 'write']),
+  both: new Set<Action>(['share', 'list', 'see', 'read', 'write', 'mkdir', 'attributes', 'lock']),
+}
+
+/**
+ * What visitors of a share may do is limited to its mode, below a file or folder of the share, which is itself not
+ * changed, and not made again if it is missing. All other steps judge visitors as the creator.
+ */
+const byShare: Step = {
+  name: 'share',
+  verdict(principal, action, path) {
+    const { share } = principal
+    if (share === undefined) return undefined
+    const isRoot = path === principal.baseIn(path)
+    if (isRoot && action === 'see') return undefined
+    return sharedActions[share.mode].has(action) && !(isRoot && isChange(action)) ? undefined : 'denied'
   },
 }
 
@@ -322,7 +346,8 @@ const byRight: Step = {
   name: 'right',
   verdict(principal, action, path, rules) {
     const { granted } = rules
-    if (isLook(action)) return action !== 'read' || grantsContent(granted) ? undefined : 'denied'
+    if (isLook(action) && action !== 'read') return undefined
+    if (isLook(action)) return grantsContent(granted) && isShared(principal, granted) ? undefined : 'denied'
     const isGranted = granted && grantsAction(principal, action, granted)
     if (isGranted !== undefined) return isGranted ? undefined : 'denied'
     return isPermitted(principal, action, path, rules) ? undefined : 'denied'
@@ -341,7 +366,7 @@ const byWriters: Step = {
   },
 }
 
-const credential = [bySession, bySignature, byAppPassword, byProtocol]
+const credential = [bySession, bySignature, byAppPassword, byProtocol, byShare]
 const readAccess = [byReaders, byPassword]
 
 /**
@@ -489,6 +514,11 @@ const systemFiles: ReadonlySet<string> = new Set(['.DS_Store', 'desktop.ini', 'T
 /** Names that are reserved by the core, in any case, do not exist. */
 export function reservedName(at: Path): PolicyRefusal | undefined {
   return at.toLowerCase().includes(`/${reservedPrefix}`) ? { code: 'not_found' } : undefined
+}
+
+/** A new name that URLs begin with. `isTop`: whether a folder is the root of the tree or of somebody's base folder. */
+export function topName(at: Path, isTop: (folder: Path) => boolean): PolicyRefusal | undefined {
+  return topNames.has(nameOf(at)) && isTop(parentOf(at)) ? { code: 'denied', detail: 'reserved_name' } : undefined
 }
 
 /** A new name while system files are ignored. */

@@ -9,6 +9,7 @@ import type { Permission } from '../../../src/accounts/principal.js'
 import { asPath } from '../../../src/base/path.js'
 import type { Gateway } from '../../../src/gateway/gateway.js'
 import { moveClock } from '../../moved-clock.js'
+import { shareRow } from '../../database/store-rows.js'
 import { keyLine } from './key-line.js'
 import { Served, serve } from './served.js'
 
@@ -24,6 +25,8 @@ const everybody: Codes = [200, 200, 200, 200, 200]
 const everyAccount: Codes = [401, 200, 200, 200, 200]
 const ownAccount: Codes = [401, 401, 200, 200, 200]
 const ownProfile: Codes = [401, 403, 200, 200, 200]
+/** It is about what the admin has, and would be missing for others. */
+const ofAnother: Codes = [401, 403, 404, 404, 200]
 /** It requires a permission. */
 const permitted: Codes = [401, 403, 403, 200, 200]
 const adminOnly: Codes = [401, 403, 403, 403, 200]
@@ -103,6 +106,22 @@ class Stage {
   async group(): Promise<number> {
     const group = { name: this.fresh(), description: '', permission: 0, admin: false, members: [] }
     return (await this.gateway.accounts.groups.create(group)).id
+  }
+
+  /** The id of a new share of the admin. */
+  async share(path: string): Promise<string> {
+    const {
+      id: _id,
+      created: _created,
+      ...fields
+    } = shareRow({
+      creatorId: this.gateway.accounts.users.byUniqueRole('admin')!.id,
+    })
+    return (await this.gateway.shares.create('', fields, [asPath(path)])).id
+  }
+
+  async ofShare(): Promise<Call> {
+    return { target: `${this.path}?id=${await this.share('/folder')}` }
   }
 
   async storage(disabled = false): Promise<{ readonly id: number; readonly mountPath: string }> {
@@ -185,6 +204,15 @@ const table: Readonly<Record<string, Row>> = {
   'get /p/{path}': {
     codes: everybody,
     call: (stage) => ({ target: `/p/folder/file.txt?sign=${signature(stage)}` }),
+  },
+
+  'get /sd/{id}': {
+    codes: everybody,
+    call: async (stage) => ({ target: `/sd/${await stage.share('/folder/file.txt')}` }),
+  },
+  'get /sd/{id}/{path}': {
+    codes: everybody,
+    call: async (stage) => ({ target: `/sd/${await stage.share('/folder')}/file.txt` }),
   },
 
   'post /api/auth/login': { codes: everybody, call: () => ({ body: { username: 'somebody', password: 'password' } }) },
@@ -291,6 +319,18 @@ const table: Readonly<Record<string, Row>> = {
   'post /api/fs/multipart/abort': noUpload,
 
   ...taskRows,
+
+  'any /api/share/list': { codes: ownProfile },
+  // Those of somebody else are missing, except for an admin.
+  'get /api/share/get': { codes: ofAnother, call: async (stage) => stage.ofShare() },
+  'post /api/share/create': { codes: permitted, call: () => ({ body: { files: ['/folder/file.txt'] } }) },
+  'post /api/share/update': {
+    codes: ofAnother,
+    call: async (stage) => ({ body: { id: await stage.share('/folder'), files: ['/folder'] } }),
+  },
+  'post /api/share/enable': { codes: ofAnother, call: async (stage) => stage.ofShare() },
+  'post /api/share/disable': { codes: ofAnother, call: async (stage) => stage.ofShare() },
+  'post /api/share/delete': { codes: ofAnother, call: async (stage) => stage.ofShare() },
 
   'get /api/admin/user/list': { codes: adminOnly },
   'get /api/admin/user/get': { codes: adminOnly, call: (stage) => stage.of(stage.somebody) },
@@ -448,7 +488,7 @@ async function codeOf(
 /** The rows after which a caller signs in again. */
 const endsSession = ['get /api/auth/logout', 'post /api/me/session/delete_all']
 
-const able: readonly Permission[] = ['write', 'rename', 'move', 'copy', 'remove', 'offlineDownload']
+const able: readonly Permission[] = ['write', 'rename', 'move', 'copy', 'remove', 'offlineDownload', 'share']
 
 async function stageFor(admin: Served, caller: Caller): Promise<string> {
   const { users } = admin.gateway.accounts
@@ -469,7 +509,7 @@ void t.test('each endpoint responds to each caller with the code of the table', 
   for (const [column, caller] of callers.entries()) {
     let token = await stageFor(admin, caller)
     for (const [name, row] of Object.entries(table)) {
-      if (/\/fs\/|\{path\}/.test(name)) {
+      if (/\/fs\/|\/share\/|\/sd\/|\{path\}/.test(name)) {
         await admin.put('/folder/file.txt', 'content')
         await admin.post('/api/fs/mkdir', { path: '/other' })
       }

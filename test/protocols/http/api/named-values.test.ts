@@ -30,7 +30,18 @@ function schemasIn(part: unknown, way: readonly string[] = []): readonly (readon
 void t.test('every number that stands for something has a name', async (t) => {
   t.strictSame(
     [...tables.keys()],
-    ['FileType', 'Permissions', 'Right', 'Role', 'SettingFlag', 'SettingGroup', 'TaskKind', 'TaskState'],
+    [
+      'FileType',
+      'Permissions',
+      'Right',
+      'Role',
+      'SettingFlag',
+      'SettingGroup',
+      'ShareMode',
+      'ShareState',
+      'TaskKind',
+      'TaskState',
+    ],
   )
   for (const [id, table] of tables) {
     t.equal(new Set(table.values()).size, table.size, `${id} has a value for each name`)

@@ -1,0 +1,66 @@
+/** Requests of visitors of shares: which share they are about, and what makes them requests of one visit. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { childOf, cleanPath, root, segmentsOf, type Path } from '../../../src/base/path.js'
+import type { OpenShare } from '../../../src/shares/open-share.js'
+import { visitTime } from '../../../src/shares/visitor-access.js'
+import { sitePath } from '../../lib/client.js'
+import { signalOf, type HttpApi } from './http-api.js'
+
+/** A path within a share. */
+export interface PathInShare {
+  /** Empty if the path has none. */
+  readonly id: string
+  readonly path: Path
+}
+
+/** `@s` and the id of a share begin a path that is not of the tree. */
+const shareFolder = '@s'
+
+/**
+ * The share and the path within it for `/@s/ID` and paths below it; undefined for a path of the tree. Throws as
+ * `cleanPath`.
+ */
+export function pathInShare(text: string): PathInShare | undefined {
+  if (!text.includes(shareFolder)) return undefined
+  const [first, id = '', ...rest] = segmentsOf(cleanPath(text))
+  return first === shareFolder ? { id, path: rest.reduce(childOf, root) } : undefined
+}
+
+/** Headers of all responses to visitors: nothing leads others to a share. */
+const visitorHeaders = { 'Referrer-Policy': 'no-referrer', 'X-Robots-Tag': 'noindex' } as const
+
+const cookieName = 'tidegate_visit'
+
+/** Opens the share for the sender of a request, sets the headers of the response, and the cookie of a new visit. */
+export async function openShare(
+  api: HttpApi,
+  request: IncomingMessage,
+  response: ServerResponse,
+  id: string,
+  code: string,
+): Promise<OpenShare> {
+  for (const [header, value] of Object.entries(visitorHeaders)) response.setHeader(header, value)
+  const { address, secure } = api.clientOf(request)
+  const { cookie = '', 'user-agent': userAgent = '' } = request.headers
+  const share = await api.gateway.visitorAccess.open(id, {
+    protocol: api.protocol,
+    address,
+    userAgent,
+    code,
+    cookie: new RegExp(`(?:^|;\\s*)${cookieName}=([^;]+)`).exec(cookie)?.[1],
+    begins: request.method !== 'HEAD',
+    signal: signalOf(response),
+  })
+  if (share.cookie !== undefined) {
+    const attributes = [
+      `${cookieName}=${share.cookie}`,
+      `Path=${sitePath(api.gateway.config.site_url) || '/'}`,
+      `Max-Age=${visitTime / 1000}`,
+      'HttpOnly',
+      'SameSite=Lax',
+      ...(secure ? ['Secure'] : []),
+    ]
+    response.appendHeader('Set-Cookie', attributes.join('; '))
+  }
+  return share
+}

@@ -1,0 +1,73 @@
+/** Downloads of shares, below /sd. They are authorized by the id of the share, and its code if it has one. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { GatewayError } from '../../../src/base/errors.js'
+import { resolvePath, root, type Path } from '../../../src/base/path.js'
+import { percentDecoded } from '../../../src/base/utf8.js'
+import { asVisitor } from '../../../src/shares/visitor-errors.js'
+import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
+import { urlClientOf } from '../../lib/client.js'
+import { sendFile } from '../../lib/send.js'
+import { withResponses } from '../api/errors.js'
+import { parseQuery } from '../api/fields.js'
+import type { HttpApi } from '../api/http-api.js'
+import { openShare, type PathInShare } from '../api/visitors.js'
+import { sendThumbnail } from './thumbnail.js'
+
+const prefix = '/sd/'
+
+export function isSharedDownload(url: string): boolean {
+  return url.startsWith(prefix)
+}
+
+/** A folder is not sent, and a client that asks for one has followed a wrong link. */
+const downloadResponses = { is_folder: { code: 500, status: 404 }, not_folder: { code: 500, status: 404 } } as const
+
+/** Responds to GET and HEAD. Rejects with an error that tells visitors no more than they may know. */
+export async function downloadShared(api: HttpApi, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { id, path, query: text } = parseShareUrl(request.url ?? '/')
+  const query = parseQuery(text)
+  await withResponses(downloadResponses, () =>
+    asVisitor(async () => {
+      const share = await openShare(api, request, response, id, query.get('pwd') ?? '')
+      const { password, mode } = share.share
+      response.setHeader('Cache-Control', password === '' ? 'private, no-cache' : 'private, no-store')
+      const place = share.at(path)
+      if (place.kind === 'roots') throw new GatewayError('is_folder')
+      if (mode === 'upload') throw new GatewayError(path === root ? 'is_folder' : 'not_found')
+      const { fs, name } = place
+      const isThumbnail = query.get('type') === 'thumb'
+      if (isThumbnail && (await sendThumbnail(api, request, response, fs, place.path, name))) return
+      const url = await directUrl(api, request, fs, place.path)
+      if (url === undefined) await sendFile(request, response, { fs, path: place.path, name })
+      else response.writeHead(302, { 'Cache-Control': 'no-store', Location: url, 'Content-Length': 0 }).end()
+    }),
+  )
+}
+
+/**
+ * Where the visitor is redirected, if a setting allows that. Never to the proxy of the storage, which would get a
+ * signature of the file, nor to another path of this server.
+ */
+async function directUrl(
+  api: HttpApi,
+  request: IncomingMessage,
+  fs: VirtualFs,
+  path: Path,
+): Promise<string | undefined> {
+  if (api.gateway.settings.bool('share_force_proxy')) return undefined
+  const client = urlClientOf(request, api.clientOf(request))
+  const route = await fs.downloadRoute(path, { route: 'download', withoutProxy: true, client })
+  return route.kind === 'direct' && !route.url.startsWith('/') ? route.url : undefined
+}
+
+/** The path has its dot segments resolved within the share. Throws `invalid`. */
+function parseShareUrl(url: string): PathInShare & { readonly query: string } {
+  const queryStart = url.indexOf('?')
+  const encoded = url.slice(prefix.length, queryStart < 0 ? undefined : queryStart)
+  const text = percentDecoded(encoded)?.replaceAll('\\', '/')
+  if (text === undefined) {
+    throw new GatewayError('invalid', { reason: 'the URL holds a bad percent-escape, or is not UTF-8' })
+  }
+  const [id = '', ...rest] = text.split('/')
+  return { id, path: resolvePath(root, `/${rest.join('/')}`), query: queryStart < 0 ? '' : url.slice(queryStart + 1) }
+}

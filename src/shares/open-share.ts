@@ -1,0 +1,142 @@
+/** A share that a visitor has opened: what each path in it is. */
+import type { Entry } from '../contract/entry.js'
+import type { ThumbnailKind } from '../contract/capabilities.js'
+import { GatewayError, undefinedIfMissing, isGatewayError } from '../base/errors.js'
+import { nameOf, root, segmentsOf, childOf, type Path } from '../base/path.js'
+import { foldName } from '../database/search/folding.js'
+import { sortedInTurns, type Order } from '../storage/sorting.js'
+import type { FolderListOptions } from '../tree/folder-contents.js'
+import type { AccessOptions } from '../tree/operation-options.js'
+import type { SeenEntry, VirtualFs } from '../tree/virtual-fs.js'
+import type { StoredShare } from './shares.js'
+
+/** A file or folder of a share. */
+export interface OpenRoot {
+  /** By which it appears in a share of several. */
+  readonly name: string
+  /** The tree below it, as visitors see it. */
+  readonly fs: VirtualFs
+}
+
+/** What a path of a share is: the folder of several roots, or a path of the tree below one root. */
+export type SharedPlace =
+  | { readonly kind: 'roots' }
+  | {
+      readonly kind: 'entry'
+      readonly fs: VirtualFs
+      readonly path: Path
+      /** Never empty. */
+      readonly name: string
+    }
+
+/** The entries of a folder of a share. */
+export interface SharedListing {
+  readonly entries: readonly SeenEntry[]
+  readonly total: number
+  /** Kinds of files for which the storage has thumbnails. */
+  readonly thumbnails: readonly ThumbnailKind[]
+}
+
+export interface SharedEntry {
+  readonly entry: SeenEntry
+  readonly thumbnails: readonly ThumbnailKind[]
+}
+
+export type SharedListOptions = Pick<
+  FolderListOptions,
+  'signal' | 'order' | 'contains' | 'offset' | 'limit' | 'foldersOnly'
+>
+
+export class OpenShare {
+  constructor(
+    readonly share: StoredShare,
+    /** Those that the creator may share now. */
+    private readonly roots: readonly OpenRoot[],
+    /** The secret of the visit that has begun, for the cookie of the visitor. Undefined if none has. */
+    readonly cookie: string | undefined,
+  ) {}
+
+  /** Rejects with `not_found` for a first name that no root has. `path`: within the share. */
+  at(path: Path): SharedPlace {
+    const { roots, id } = this.share
+    const [first, ...rest] = segmentsOf(path)
+    if (roots.length === 1) {
+      const [only] = this.roots
+      if (only === undefined) throw new GatewayError('not_found')
+      return { kind: 'entry', fs: only.fs, path, name: nameOf(path) || only.name || id }
+    }
+    if (first === undefined) return { kind: 'roots' }
+    const found = this.roots.find(({ name }) => name === first)
+    if (found === undefined) throw new GatewayError('not_found')
+    return { kind: 'entry', fs: found.fs, path: rest.reduce(childOf, root), name: nameOf(path) }
+  }
+
+  /** The entry at a path, with the name by which visitors know it. */
+  async view(path: Path, options: AccessOptions = {}): Promise<SharedEntry> {
+    const place = this.at(path)
+    if (place.kind === 'roots' || this.#isDropFolder(path)) {
+      return { entry: folderEntry(place.kind === 'roots' ? this.share.id : place.name), thumbnails: [] }
+    }
+    const { entry, folder } = await place.fs.view(place.path, options)
+    return { entry: { ...entry, name: place.name }, thumbnails: folder.thumbnails }
+  }
+
+  /** The entries of a folder, in the order of the share unless `options` has another. */
+  async list(path: Path, options: SharedListOptions = {}): Promise<SharedListing> {
+    const place = this.at(path)
+    if (this.#isDropFolder(path)) return { entries: [], total: 0, thumbnails: [] }
+    const order = options.order ?? this.#order
+    if (place.kind === 'roots') return this.#listRoots({ ...options, order })
+    const { entries, total, folder } = await place.fs.list(place.path, { ...options, order })
+    return { entries, total, thumbnails: folder.thumbnails }
+  }
+
+  /** Visitors who may only upload see an empty folder. */
+  #isDropFolder(path: Path): boolean {
+    if (this.share.mode !== 'upload') return false
+    if (path !== root) throw new GatewayError('not_found')
+    return true
+  }
+
+  get #order(): Order | undefined {
+    const { orderBy, orderDirection, extractFolder } = this.share
+    if (orderBy === '' && extractFolder === '') return undefined
+    return { by: orderBy === '' ? 'given' : orderBy, direction: orderDirection, folders: extractFolder }
+  }
+
+  /** Those that exist. */
+  async #listRoots(options: SharedListOptions): Promise<SharedListing> {
+    const { signal, order, contains = '', offset = 0, limit, foldersOnly } = options
+    const found = await Promise.all(this.roots.map((each) => entryOf(each, signal)))
+    const there = found.filter((each) => each !== undefined)
+    const names = new Set<string>()
+    const entries: SeenEntry[] = []
+    for (const { entry } of there) {
+      if (names.has(entry.name)) continue
+      names.add(entry.name)
+      const isAsked = foldName(entry.name).includes(foldName(contains))
+      if (isAsked && (foldersOnly !== true || entry.kind === 'folder')) entries.push(entry)
+    }
+    const sorted = order === undefined ? entries : await sortedInTurns(entries, order)
+    const shown = sorted.slice(offset, limit === undefined ? undefined : offset + limit)
+    const [first, ...others] = there.map(({ thumbnails }) => thumbnails)
+    const thumbnails = (first ?? []).filter((kind) => others.every((kinds) => kinds.includes(kind)))
+    return { entries: shown, total: entries.length, thumbnails }
+  }
+}
+
+/** Undefined if it is missing, or its storage does not answer. */
+async function entryOf({ fs, name }: OpenRoot, signal: AbortSignal | undefined): Promise<SharedEntry | undefined> {
+  try {
+    const seen = await undefinedIfMissing(fs.view(root, { signal }), 'denied', 'hidden', 'password_required')
+    return seen && { entry: { ...seen.entry, name }, thumbnails: seen.folder.thumbnails }
+  } catch (error) {
+    if (isGatewayError(error, 'aborted', 'unauthenticated', 'internal')) throw error
+    return undefined
+  }
+}
+
+/** A folder that only the share has. */
+function folderEntry(name: string): Entry {
+  return { name, kind: 'folder', size: 0, modified: new Date(NaN) }
+}

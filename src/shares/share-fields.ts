@@ -1,0 +1,72 @@
+/** What the fields of a share can be. */
+import { randomInt } from 'node:crypto'
+import { GatewayError } from '../base/errors.js'
+import { nameOf, root, type Path } from '../base/path.js'
+import { parseNetworks } from '../net/addresses.js'
+import type { ShareRow } from '../database/rows.js'
+
+/** Every request may look at each of them. */
+export const maxRoots = 100
+/** Of one creator; and of all, because every process has them in memory. */
+export const maxSharesOfUser = 1000
+export const maxShares = 20_000
+
+/** In characters. */
+const maxLengths = { id: 64, password: 255, remark: 4096, readme: 65_536, header: 65_536 } as const
+const maxNetworks = 100
+const randomLength = 8
+const idCharacters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+
+/** Letters, digits, `_`, `-` and Han characters, as the family of this API has them. */
+const idPattern = /^[\w\p{Script=Han}-]+$/u
+
+export function randomShareId(isTaken: (id: string) => boolean): string {
+  for (;;) {
+    const id = Array.from({ length: randomLength }, () => idCharacters.charAt(randomInt(idCharacters.length))).join('')
+    if (!isTaken(id)) return id
+  }
+}
+
+/** Throws `invalid` for an id that no share can have. */
+export function checkShareId(id: string): string {
+  if (Array.from(id).length > maxLengths.id) throw invalid('share id must be at most 64 characters')
+  if (!idPattern.test(id)) {
+    throw invalid('share id can only contain letters, numbers, underscores, hyphens, and CJK characters')
+  }
+  return id
+}
+
+/** Throws `invalid` for fields that a share cannot have. */
+export function checkShareFields(fields: Partial<ShareRow>): void {
+  const { expires, maxAccessed, uploadMaxBytes, uploadMaxFiles, allowFrom = [] } = fields
+  for (const field of ['password', 'remark', 'readme', 'header'] as const) {
+    const text = fields[field] ?? ''
+    if (text.length > maxLengths[field]) throw invalid(`the ${field} has ${maxLengths[field]} characters at most`)
+    if (!text.isWellFormed() || text.includes('\0')) throw invalid(`the ${field} must be valid Unicode without NUL`)
+  }
+  for (const number of [maxAccessed, uploadMaxBytes, uploadMaxFiles]) {
+    if (number !== undefined && !Number.isSafeInteger(number)) throw invalid('a limit of a share is an integer')
+  }
+  if ((uploadMaxBytes ?? 0) < 0 || (uploadMaxFiles ?? 0) < 0) throw invalid('a limit of uploads is 0 or more')
+  if (expires !== undefined && Number.isNaN(expires.getTime())) throw invalid('the end of a share is not a time')
+  if (allowFrom.length > maxNetworks) throw invalid(`a share has ${maxNetworks} networks at most`)
+  for (const network of allowFrom) {
+    if (network === '' || /[\s,]/.test(network)) throw invalid('a network is an address or one such as 10.0.0.0/8')
+    parseNetworks(network)
+  }
+}
+
+/**
+ * Throws `invalid` if these cannot be the files and folders of one share: several appear in one folder by their names.
+ */
+export function checkRoots(paths: readonly Path[]): void {
+  if (paths.length === 0) throw invalid('must add at least 1 object')
+  if (paths.length > maxRoots) throw invalid(`a share has ${maxRoots} files and folders at most`)
+  if (paths.length > 1 && paths.includes(root)) throw invalid('the root folder is shared alone')
+  const names = new Set(paths.map(nameOf))
+  if (names.size < paths.length) throw invalid('two files or folders of a share cannot have the same name')
+}
+
+function invalid(reason: string): GatewayError {
+  return new GatewayError('invalid', { reason })
+}

@@ -1,0 +1,210 @@
+/** The shares of all users, mirrored in memory. Their files and folders follow these as folder rules do. */
+import type { BlockList } from 'node:net'
+import type { Principal } from '../accounts/principal.js'
+import { GatewayError, isGatewayError } from '../base/errors.js'
+import type { Path } from '../base/path.js'
+import { isDeepStrictEqual } from 'node:util'
+import type { ShareRoot, ShareRow, ShareUse } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
+import { parseNetworks } from '../net/addresses.js'
+import { PathMirror, type FoldedPath } from '../tree/path-mirror.js'
+import {
+  checkRoots,
+  checkShareFields,
+  checkShareId,
+  maxShares,
+  maxSharesOfUser,
+  randomShareId,
+} from './share-fields.js'
+
+export { shareModes } from '../database/rows.js'
+
+export interface StoredShare extends ShareRow {
+  /** In their order, also those that were removed. */
+  readonly roots: readonly ShareRoot[]
+  /** Of visitors; undefined: any. */
+  readonly networks: BlockList | undefined
+}
+
+/** A root with the row of its share. */
+interface MirroredRoot extends ShareRoot {
+  readonly share: ShareRow
+}
+
+export type ShareFields = Omit<ShareRow, 'id' | 'created'>
+
+interface SharesOptions {
+  readonly store: Pick<Store, 'shares' | 'shareRoots'>
+  readonly foldedPath: FoldedPath
+  /** Called when visitors of a share have to ask again: it has changed. */
+  readonly onChanged: (share: ShareRow) => void
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+}
+
+export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
+  #byId: ReadonlyMap<string, StoredShare> = new Map()
+  #indexed: readonly MirroredRoot[] = []
+  readonly #now: () => number
+
+  private constructor(private readonly options: SharesOptions) {
+    super(options.store.shareRoots, options.foldedPath)
+    this.#now = options.now ?? Date.now
+  }
+
+  static async load(options: SharesOptions): Promise<Shares> {
+    const shares = new Shares(options)
+    await shares.reload()
+    return shares
+  }
+
+  get(id: string): StoredShare | undefined {
+    return this.#byId.get(id)
+  }
+
+  /** The shares that a principal administers, ordered by id: its own, or all for an admin. */
+  of(principal: Principal): readonly StoredShare[] {
+    return [...this.#byId.values()]
+      .filter((share) => this.#isOf(principal, share))
+      .sort((one, other) => (one.id < other.id ? -1 : 1))
+  }
+
+  /** Whether a principal may make shares for others, and administers those of all. */
+  actsForOthers({ role }: Principal): boolean {
+    return role === 'admin'
+  }
+
+  /** As `of`, for one share; undefined also for that of somebody else. */
+  find(principal: Principal, id: string): StoredShare | undefined {
+    const share = this.#byId.get(id)
+    return share && this.#isOf(principal, share) ? share : undefined
+  }
+
+  #isOf(principal: Principal, { creatorId }: ShareRow): boolean {
+    return this.actsForOthers(principal) || principal.userId === creatorId
+  }
+
+  /** How often these were used, by id. */
+  use(ids: readonly string[]): Promise<ReadonlyMap<string, ShareUse>> {
+    return this.options.store.shares.use(ids)
+  }
+
+  /**
+   * `id`: empty for a random one. Rejects with `invalid` for fields, an id or paths that a share cannot have, or if
+   * there are too many shares, and with `exists` for a taken id. Whether the creator may share the paths is asked
+   * before, by `VisitorAccess`.
+   */
+  async create(id: string, fields: ShareFields, roots: readonly Path[], accessed = 0): Promise<StoredShare> {
+    checkShareFields(fields)
+    checkRoots(roots)
+    const all = [...this.#byId.values()]
+    const own = all.filter(({ creatorId }) => creatorId === fields.creatorId)
+    if (all.length >= maxShares || own.length >= maxSharesOfUser) {
+      throw new GatewayError('invalid', { reason: 'there are too many shares: delete old ones' })
+    }
+    const isTaken = (other: string) => this.#byId.has(other)
+    const chosen = id === '' ? randomShareId(isTaken) : checkShareId(id)
+    await takenIdKnown(
+      this.options.store.shares.insert({ ...fields, id: chosen, created: new Date(this.#now()) }, roots, accessed),
+    )
+    return this.#reloaded(chosen)
+  }
+
+  /** Absent fields, roots and `accessed` are unchanged. Rejects as `create`, and with `not_found`. */
+  async update(
+    id: string,
+    changes: Partial<ShareFields> & { readonly id?: string },
+    roots?: readonly Path[],
+    accessed?: number,
+  ): Promise<StoredShare> {
+    checkShareFields(changes)
+    if (changes.id !== undefined) checkShareId(changes.id)
+    if (roots !== undefined) checkRoots(roots)
+    await takenIdKnown(this.options.store.shares.update(id, changes, roots, accessed))
+    return this.#reloaded(changes.id ?? id)
+  }
+
+  /** Rejects with `not_found`. */
+  async delete(id: string): Promise<void> {
+    const existed = await this.options.store.shares.delete(id)
+    await this.reload()
+    if (!existed) throw shareUnknown()
+  }
+
+  async #reloaded(id: string): Promise<StoredShare> {
+    await this.reload()
+    const share = this.#byId.get(id)
+    // Another process may have deleted it meanwhile.
+    if (share === undefined) throw shareUnknown()
+    return share
+  }
+
+  protected override async compile(rows: readonly ShareRoot[]): Promise<readonly MirroredRoot[]> {
+    const shares = new Map((await this.options.store.shares.all()).map((share) => [share.id, share]))
+    return rows.flatMap((root) => {
+      const share = shares.get(root.shareId)
+      return share === undefined ? [] : [{ ...root, share }]
+    })
+  }
+
+  protected override index(): void {
+    // A move that begins or ends changes nothing here.
+    if (this.#indexed === this.stored) return
+    this.#indexed = this.stored
+    const before = this.#byId
+    const roots = new Map<ShareRow, ShareRoot[]>()
+    for (const { share, ...root } of this.stored) {
+      const others = roots.get(share)
+      if (others) others.push(root)
+      else roots.set(share, [root])
+    }
+    this.#byId = new Map([...roots].map(([row, of]) => [row.id, shareOf(row, of)]))
+    for (const share of before.values()) {
+      if (isChanged(share, this.#byId.get(share.id))) this.options.onChanged(share)
+    }
+  }
+
+  /** A share has one root for a path. */
+  protected override subjectOf({ shareId }: MirroredRoot): string {
+    return shareId
+  }
+
+  protected override readonly marksRemovals = true
+}
+
+/** Whether the end of a share has come. `now`: milliseconds since 1970. */
+export function isExpired({ expires }: ShareRow, now: number): boolean {
+  return expires !== undefined && expires.getTime() <= now
+}
+
+function shareOf(row: ShareRow, roots: readonly ShareRoot[]): StoredShare {
+  return {
+    ...row,
+    roots: [...roots].sort((one, other) => one.position - other.position),
+    networks: row.allowFrom.length === 0 ? undefined : parseNetworks(row.allowFrom.join(',')),
+  }
+}
+
+/** Whether visitors of a share have to ask again. Its files and folders may have moved meanwhile. */
+function isChanged(before: StoredShare, after: StoredShare | undefined): boolean {
+  if (after === undefined) return true
+  const limits = ({ creatorId, mode, password, expires, disabled, allowFrom }: StoredShare) => ({
+    ...{ creatorId, mode, password, expires, disabled, allowFrom },
+  })
+  if (!isDeepStrictEqual(limits(before), limits(after))) return true
+  const isThere = (root: ShareRoot) => after.roots.some(({ id, removed }) => id === root.id && removed === root.removed)
+  return !before.roots.every(isThere)
+}
+
+function shareUnknown(): GatewayError {
+  return new GatewayError('not_found', { reason: 'there is no such share' })
+}
+
+async function takenIdKnown(change: Promise<void>): Promise<void> {
+  try {
+    await change
+  } catch (error) {
+    if (!isGatewayError(error, 'exists')) throw error
+    throw new GatewayError('exists', { reason: 'a share of this id exists already', cause: error })
+  }
+}

@@ -1,0 +1,265 @@
+/** How visitors open shares, and which can be opened. What may be seen in one is decided in `src/tree/policy/`. */
+import { createHash } from 'node:crypto'
+import { lockout } from '../accounts/limiter.js'
+import type { Accounts } from '../accounts/accounts.js'
+import type { Principal, ProtocolFacts } from '../accounts/principal.js'
+import { random } from '../accounts/random-secrets.js'
+import { timingSafeEqualText } from '../accounts/timing-safe-text.js'
+import { WrongGuesses } from '../accounts/wrong-guesses.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'
+import type { Log } from '../base/log.js'
+import { nameOf, root, type Path } from '../base/path.js'
+import type { ShareMode, ShareRow, ShareUse } from '../database/rows.js'
+import type { Store } from '../database/tables.js'
+import { isWithinNetworks, networkOf } from '../net/addresses.js'
+import type { VirtualFs } from '../tree/virtual-fs.js'
+import { OpenShare, type OpenRoot } from './open-share.js'
+import { isExpired, type StoredShare, type Shares } from './shares.js'
+
+/**
+ * Whether visitors can open a share, for its owner. `missing`: nothing of it is there any more. `closed`: its creator
+ * may not share any of it now.
+ */
+export const shareStates = ['active', 'expired', 'used_up', 'missing', 'closed', 'disabled'] as const
+export type ShareState = (typeof shareStates)[number]
+
+/** A request of a visitor. */
+export interface VisitorRequest {
+  readonly protocol: ProtocolFacts
+  /** Without port. */
+  readonly address: string
+  readonly userAgent: string
+  /** The code of the share as the visitor sends it; empty if none was sent. */
+  readonly code: string
+  /** The value of the visitor's cookie. */
+  readonly cookie: string | undefined
+  /** Whether it begins a visit, unless it is of one. One that asks about headers only does not. */
+  readonly begins: boolean
+  readonly signal?: AbortSignal | undefined
+}
+
+interface VisitorAccessOptions {
+  readonly shares: Shares
+  readonly accounts: Pick<Accounts, 'forShare'>
+  readonly visits: Store['shareVisits']
+  readonly as: (principal: Principal) => VirtualFs
+  readonly log: Pick<Log, 'warn'>
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+}
+
+/** Milliseconds after which a visit has ended, and the next request begins another one. */
+export const visitTime = 24 * 3600_000
+
+/** Different wrong codes of one network for one share after which all are refused, and the milliseconds until then. */
+export const codeLimit = { failures: 8, time: lockout.time }
+
+/** The form of the cookies, so that no visitor makes others store what it likes. */
+const cookieLength = 32
+const cookiePattern = /^[a-z2-9]{32}$/
+
+/** The protocol of questions about a share that no visitor asks. */
+const ownQuestion: ProtocolFacts = { name: 'share', appPasswords: false }
+
+/** Milliseconds between two removals of visits that have ended. */
+const sweepInterval = 3600_000
+
+export class VisitorAccess {
+  readonly #guesses = new WrongGuesses(codeLimit)
+  readonly #now: () => number
+  readonly #sweeper: NodeJS.Timeout
+
+  constructor(private readonly options: VisitorAccessOptions) {
+    this.#now = options.now ?? Date.now
+    // Visits that have ended only take space until the next time.
+    const sweep = () => void options.visits.sweep(visitTime).catch(() => undefined)
+    this.#sweeper = setInterval(sweep, sweepInterval).unref()
+  }
+
+  close(): void {
+    clearInterval(this.#sweeper)
+  }
+
+  /**
+   * Opens a share for a visitor, and begins a visit unless the request is of one. Rejects with the details
+   * `share_id_missing`, `share_missing`, which networks that may not visit it get too, `share_ended`, or
+   * `share_code_wrong`, and with `throttled` after too many wrong codes.
+   */
+  async open(id: string, request: VisitorRequest): Promise<OpenShare> {
+    if (id === '') throw new GatewayError('invalid', { detail: 'share_id_missing' })
+    const share = this.options.shares.get(id)
+    if (share === undefined) throw shareMissing()
+    if (share.networks !== undefined && !isWithinNetworks(share.networks, request.address)) throw shareMissing()
+    const roots = await this.#openRoots(share, request)
+    this.#checkCode(share, request)
+    return new OpenShare(share, roots, await this.#enter(share, roots, request))
+  }
+
+  /** The roots that the creator may share now. Rejects with `share_ended` if the share cannot be opened. */
+  async #openRoots(share: StoredShare, { protocol, address, signal }: VisitorRequest): Promise<readonly OpenRoot[]> {
+    if (share.disabled || isExpired(share, this.#now())) throw shareEnded()
+    const roots: OpenRoot[] = []
+    for (const { path, removed } of share.roots) {
+      if (removed) continue
+      const fs = await allowed(() => this.#tree(share, path, protocol, address), signal)
+      if (fs !== undefined) roots.push({ name: nameOf(path), fs })
+    }
+    if (roots.length === 0) throw shareEnded()
+    return roots
+  }
+
+  /** Throws `unauthenticated` if the account of the creator cannot be used, and `denied` outside its base folder. */
+  #tree(
+    { id, creatorId, mode, expires: end }: Pick<ShareRow, 'id' | 'creatorId' | 'mode' | 'expires'>,
+    path: Path,
+    protocol: ProtocolFacts,
+    address?: string,
+  ): VirtualFs {
+    const { accounts, shares, as } = this.options
+    const folds = !shares.hasOneSpelling(path)
+    return as(accounts.forShare(creatorId, { id, mode }, { path, folds, end }, protocol, address))
+  }
+
+  #checkCode({ id, password, creatorId }: ShareRow, { code, address, protocol }: VisitorRequest): void {
+    if (password === '') return
+    const network = networkOf(address)
+    const key = `${network} ${id}`
+    this.#guesses.assertNotLocked(key, 'too many wrong codes for this share, try again later')
+    if (timingSafeEqualText(code, password)) return
+    if (code !== '' && this.#guesses.count(key, code)) {
+      this.options.log.warn(
+        { protocol: protocol.name, network, share: id, user: creatorId },
+        'too many wrong codes for a share: its codes are refused for five minutes',
+      )
+    }
+    throw new GatewayError('password_required', { detail: 'share_code_wrong' })
+  }
+
+  /** Resolves to the secret of the visit that has begun. Rejects with `share_ended` if there may not be another one. */
+  async #enter(
+    share: StoredShare,
+    roots: readonly OpenRoot[],
+    { address, userAgent, cookie, begins, signal }: VisitorRequest,
+  ): Promise<string | undefined> {
+    const { visits, shares } = this.options
+    const known = cookie !== undefined && cookiePattern.test(cookie) ? cookie : undefined
+    const secret = known ?? random(cookieLength)
+    const client = digestOf(`${networkOf(address)} ${userAgent}`)
+    const visitor = { cookie: known && digestOf(known), issued: digestOf(secret), client }
+    if (await visits.isIn(share.id, visitor, visitTime)) return undefined
+    // Nobody has visited what is not there.
+    if (!(await isAnyThere(roots, signal))) throw shareEnded()
+    if (!begins) {
+      if (isUsedUp(share, (await shares.use([share.id])).get(share.id))) throw shareEnded()
+      return undefined
+    }
+    const entered = await visits.enter(share.id, visitor, visitTime)
+    if (entered === undefined) throw shareEnded()
+    return entered === 'begun' ? secret : undefined
+  }
+
+  /** `use`: that of the share, if it was used. */
+  async state(share: StoredShare, use: ShareUse | undefined): Promise<ShareState> {
+    if (share.disabled) return 'disabled'
+    if (isExpired(share, this.#now())) return 'expired'
+    if (isUsedUp(share, use)) return 'used_up'
+    let state: ShareState = 'missing'
+    for (const { path, removed } of share.roots) {
+      if (removed) continue
+      try {
+        const fs = await allowed(() => this.#tree(share, path, ownQuestion))
+        if (fs === undefined) throw new GatewayError('denied')
+        await assertUsable(fs, share.mode)
+        return 'active'
+      } catch (error) {
+        const { code } = toGatewayError(error)
+        if (closing.has(code)) state = 'closed'
+        // A storage that does not answer has what it had.
+        else if (code !== 'not_found' && code !== 'not_folder') return 'active'
+      }
+    }
+    return state
+  }
+
+  /** As `#tree`, with `denied` for an account that cannot be used. */
+  #treeOfCreator(...[share, path]: Parameters<VisitorAccess['assertMayShare']>): VirtualFs {
+    try {
+      return this.#tree(share, path, ownQuestion)
+    } catch (error) {
+      throw isGatewayError(error, 'unauthenticated') ? new GatewayError('denied', { cause: error }) : error
+    }
+  }
+
+  /**
+   * Rejects if the creator may not share what is at `path`, of the whole tree, in this mode: with `denied` if its
+   * account may share nothing, with the detail `share_refused` otherwise, and as a look at the path does.
+   */
+  async assertMayShare(share: Pick<ShareRow, 'id' | 'creatorId' | 'mode' | 'expires'>, path: Path): Promise<void> {
+    const fs = this.#treeOfCreator(share, path)
+    try {
+      await fs.assertAllowed('share', root)
+      await assertUsable(fs, share.mode)
+    } catch (error) {
+      const { code } = toGatewayError(error)
+      const isRefused = closing.has(code)
+      if ((isRefused || code === 'not_found') && !fs.principal.mayShare)
+        throw new GatewayError('denied', { cause: error })
+      if (isRefused) throw new GatewayError('denied', { detail: 'share_refused', subject: path, cause: error })
+      throw error
+    }
+  }
+}
+
+/** Errors by which the creator may not share something. */
+const closing: ReadonlySet<string> = new Set(['denied', 'hidden', 'password_required', 'unauthenticated'])
+
+/** Rejects unless a root exists, and visitors may do with it what the mode is for. */
+async function assertUsable(fs: VirtualFs, mode: ShareMode): Promise<void> {
+  const { kind } = await fs.stat(root)
+  if (kind === 'symlink') throw new GatewayError('not_found')
+  if (mode !== 'upload') await fs.assertAllowed(kind === 'folder' ? 'list' : 'read', root)
+  if (mode === 'read') return
+  if (kind === 'file') throw new GatewayError('not_folder')
+  await fs.assertMayChange('write', root)
+}
+
+/** The tree below a root; undefined if the creator may not share the root now. */
+async function allowed(tree: () => VirtualFs, signal?: AbortSignal): Promise<VirtualFs | undefined> {
+  try {
+    const fs = tree()
+    await fs.assertAllowed('share', root, { signal })
+    return fs
+  } catch (error) {
+    if (isGatewayError(error, 'denied', 'hidden', 'not_found', 'password_required', 'unauthenticated')) return undefined
+    throw error
+  }
+}
+
+/** Whether one of them exists, or may exist on a storage that does not answer. */
+async function isAnyThere(roots: readonly OpenRoot[], signal: AbortSignal | undefined): Promise<boolean> {
+  for (const { fs } of roots) {
+    try {
+      await fs.stat(root, { signal })
+      return true
+    } catch (error) {
+      if (!isGatewayError(error, 'denied', 'hidden', 'not_found', 'parent_missing', 'password_required')) return true
+    }
+  }
+  return false
+}
+
+function isUsedUp({ maxAccessed }: ShareRow, use: ShareUse | undefined): boolean {
+  return maxAccessed > 0 && (use?.accessed ?? 0) >= maxAccessed
+}
+
+function shareMissing(): GatewayError {
+  return new GatewayError('not_found', { detail: 'share_missing' })
+}
+
+function shareEnded(): GatewayError {
+  return new GatewayError('not_found', { detail: 'share_ended' })
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
+}

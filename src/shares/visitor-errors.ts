@@ -1,0 +1,37 @@
+/**
+ * What visitors of a share are told of failures. Whoever has shared something has not told them where it is, nor how it
+ * is stored: texts of storages and names of the tree are left out.
+ */
+import { GatewayError, toGatewayError, type ErrorCode, type ErrorDetail } from '../base/errors.js'
+
+const shareDetails: ReadonlySet<ErrorDetail> = new Set<ErrorDetail>([
+  'share_missing',
+  'share_ended',
+  'share_code_wrong',
+  'share_id_missing',
+])
+
+/** What is refused to the creator now is not there. */
+const absent: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['denied', 'hidden', 'password_required'])
+
+/** The error that a visitor gets. */
+export function visitorError(thrown: unknown): GatewayError {
+  const error = toGatewayError(thrown)
+  if (error.detail !== undefined && shareDetails.has(error.detail)) return error
+  // The path of the request, which has no names but the visitor's.
+  if (error.code === 'invalid' || error.code === 'internal' || error.code === 'aborted') return error
+  // The account of the creator, or the share, has just changed.
+  if (error.code === 'unauthenticated') return new GatewayError('not_found', { detail: 'share_ended', cause: error })
+  const code = absent.has(error.code) ? 'not_found' : error.code
+  const reason = error.code === 'throttled' ? error.reason : undefined
+  return new GatewayError(code, { reason, retryAfter: error.retryAfter, cause: error })
+}
+
+/** Runs `work`, and rejects with the error for a visitor. */
+export async function asVisitor<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    throw visitorError(error)
+  }
+}
