@@ -85,6 +85,12 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/auth/session/confirm',
     '/api/me/session/delete', // ending sessions must be quick
     '/api/me/session/delete_all',
+    '/api/share/create', // shares open files, as signed URLs do, and no account
+    '/api/share/delete',
+    '/api/share/disable',
+    '/api/share/enable',
+    '/api/share/list',
+    '/api/share/update',
   ])
   t.end()
 })
