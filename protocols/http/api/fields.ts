@@ -299,6 +299,7 @@ const typeWords: Readonly<Record<string, string>> = { string: 'a text', array: '
 const words: z.core.ParseContext<z.core.$ZodIssue> = {
   error: (issue) => {
     if (issue.code === 'invalid_type') return `must be ${typeWords[issue.expected] ?? `of type ${issue.expected}`}`
+    if (issue.code === 'unrecognized_keys') return `has no field ${issue.keys[0]?.slice(0, 100) ?? ''}`
     if (issue.code === 'too_big' && issue.origin === 'string') return `must have ${issue.maximum} characters at most`
     return undefined
   },

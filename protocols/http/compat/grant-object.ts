@@ -27,10 +27,11 @@ const rightList = z
   .nullish()
   .transform((list) => list ?? [])
 
-/** All grants of a user or a group, in a request. */
+/** All grants of a user or a group, in a request. An unknown field is refused: it may be a misspelled denial. */
 export const grantList = z.array(
   z
-    .object({
+    .strictObject({
+      id: z.unknown().optional().describe('Ignored, so that what was read can be sent back.'),
       path: z.string().meta({ example: '/projects' }).describe('In the whole tree; it need not exist.'),
       allow: rightList,
       deny: rightList,

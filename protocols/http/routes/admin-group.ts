@@ -28,7 +28,8 @@ const members = z
   .meta({ example: [3] })
   .describe('The ids of its users.')
 
-const newGroup = z.object({
+/** Unknown fields are refused, as in all that no other server of this API has: a misspelled one may open a folder. */
+const newGroup = z.strictObject({
   name,
   description: text,
   permission: integer(0).describe(permission),
@@ -38,7 +39,7 @@ const newGroup = z.object({
   grants: grantList.nullish().transform((grants) => grants ?? []),
 })
 /** Absent fields are unchanged. */
-const changedGroup = z.object({
+const changedGroup = z.strictObject({
   id: integerValue.meta({ example: 1 }),
   name: optionalField(name),
   description: optionalField(z.string()),

@@ -10,7 +10,8 @@ import { malformedPath, relativePath } from '../api/refusals.js'
 import { pageOf } from '../api/paging.js'
 import { pageData } from '../api/schemas.js'
 
-const newAppPassword = z.object({
+/** An unknown field is refused: it may be a limit that is misspelled. */
+const newAppPassword = z.strictObject({
   name: requiredText.meta({ example: 'phone' }).describe('Unique for the user, at most 255 bytes.'),
   protocols: z
     .array(z.string(), { error: 'must be a list of protocols' })

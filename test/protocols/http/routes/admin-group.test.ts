@@ -40,6 +40,22 @@ async function signIn(served: Served, username: string): Promise<Served> {
   return new Served(served.url, served.gateway, (data as { token: string } | null)?.token ?? '')
 }
 
+void t.test('a misspelled field is refused, because it may be a denial or a limit', async (t) => {
+  const admin = await serve(t)
+  const grant = { path: '/sales', allow: ['read'], deny: [] }
+  const group = { name: 'sales', grants: [grant] }
+  const refusals = [
+    ['/api/admin/group/create', { ...group, member: [1] }, /has no field member/],
+    ['/api/admin/group/create', { ...group, grants: [{ ...grant, denny: ['write'] }] }, /has no field denny/],
+    ['/api/admin/user/create', { username: 'ann', password: 'x', grants: [{ ...grant, denny: [] }] }, /denny/],
+    ['/api/me/app_password/add', { name: 'phone', fodler: '/photos' }, /has no field fodler/],
+  ] as const
+  for (const [path, fields, message] of refusals) t.match(await admin.post(path, fields), { code: 400, message }, path)
+  const id = await created(admin, group)
+  const read = (await admin.get(`/api/admin/group/get?id=${id}`)).data
+  t.strictSame(await admin.post('/api/admin/group/update', read as object), done, 'what was read can be sent back')
+})
+
 void t.test('a group is created, listed, changed and deleted', async (t) => {
   const admin = await serve(t)
   await admin.as('ann', [])
