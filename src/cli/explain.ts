@@ -68,7 +68,7 @@ function textOf({ username, action, path, protocol }: ExplainQuestion, explained
 function rightOf(word: string): Right {
   const right = rights.find((each) => each === word)
   if (right === undefined)
-    throw new GatewayError('invalid', { reason: `unknown right; there are: ${rights.join(', ')}` })
+    throw new GatewayError('invalid', { reason: `unknown right ${word}; there are: ${rights.join(', ')}` })
   return right
 }
 

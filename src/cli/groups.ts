@@ -1,10 +1,10 @@
 /** `tidegate group …` and `tidegate grant …` */
-import { Option, type Command } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
 import type { Accounts } from '../accounts/accounts.js'
 import type { Group } from '../accounts/groups.js'
 import { GatewayError } from '../base/errors.js'
 import { cleanPath } from '../base/path.js'
-import { Grants, rights, type Grant, type Subject } from '../tree/grants.js'
+import { Grants, rights, type Grant, type Right, type Subject } from '../tree/grants.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
 import { findUser, namesOf, parsePermissions, permissionsHelp, permissionsShown } from './users.js'
@@ -115,17 +115,25 @@ export function addGrantCommands(program: Command): void {
 
   withSubject(withCommonOptions(grant.command('add <path>')))
     .description('allow or deny rights at a path and everything below it; replaces the grant that was there')
-    .option('--allow <rights>', 'comma-separated names', '')
-    .option('--deny <rights>', 'comma-separated names', '')
+    .option('--allow <rights>', 'comma-separated names', joined, '')
+    .option('--deny <rights>', 'comma-separated names', joined, '')
     .addHelpText('after', `\nRights: ${rights.join(', ')}. The path is one of the whole tree, and need not exist.`)
     .action((path: string, flags: GrantFlags) =>
       inDataFolder(flags, async ({ accounts, store }) => {
         const subject = subjectOf(accounts, flags)
         const grants = await Grants.load(store)
-        const others = grants.of(subject).filter((each) => each.path !== cleanPath(path))
+        const isThere = (each: Grant) => each.path === cleanPath(path)
+        const before = grants.of(subject).find(isThere)
+        const others = grants.of(subject).filter((each) => !isThere(each))
         await grants.replace(subject, [...others, { path, allow: wordsOf(flags.allow), deny: wordsOf(flags.deny) }])
-        const added = grants.of(subject).filter((each) => each.path === cleanPath(path))
-        print(flags, added.map((each) => describeGrant(accounts, each))[0], `the grant at ${path} is stored`)
+        const added = grants.of(subject).filter(isThere)
+        const replaced =
+          before && `, in place of one that allowed ${listOf(before.allow)} and denied ${listOf(before.deny)}`
+        print(
+          flags,
+          added.map((each) => describeGrant(accounts, each))[0],
+          `the grant at ${path} is stored${replaced ?? ''}`,
+        )
       }),
     )
 
@@ -162,10 +170,21 @@ export function addGrantCommands(program: Command): void {
     )
 }
 
+/** All values of an option that is given several times. */
+function joined(value: string, before: string): string {
+  return `${before},${value}`
+}
+
+/** The value of an option that can be given only once: a grant is of one user or group. */
+function once(value: string, before: string | undefined): string {
+  if (before !== undefined) throw new InvalidArgumentError('It is given twice.')
+  return value
+}
+
 function withSubject(command: Command): Command {
   return command
-    .addOption(new Option('--user <username>', 'that of a user').conflicts('group'))
-    .addOption(new Option('--group <group>', 'that of a group'))
+    .addOption(new Option('--user <username>', 'that of a user').conflicts('group').argParser(once))
+    .addOption(new Option('--group <group>', 'that of a group').argParser(once))
 }
 
 /** Throws `invalid` if neither a user nor a group is named, and `not_found`. */
@@ -193,6 +212,10 @@ function wordsOf(text: string): readonly string[] {
 function describe({ users }: Accounts, { members, requireTwoStep, ...group }: Group) {
   const names = members.map((id) => users.get(id)?.username ?? String(id))
   return { ...group, require_two_step: requireTwoStep, permissions: namesOf(group.permission), members: names }
+}
+
+function listOf(rights: readonly Right[]): string {
+  return rights.join(', ') || 'nothing'
 }
 
 function describeGrant({ users, groups }: Accounts, { id, userId, groupId, path, allow, deny }: Grant) {

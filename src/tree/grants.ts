@@ -65,7 +65,7 @@ function checkGrant({ path: text, allow, deny }: NewGrant): CheckedGrant {
   }
   const path = cleanPath(text)
   const unknown = [...allow, ...deny].find((name) => !(rights as readonly string[]).includes(name))
-  if (unknown !== undefined) throw invalid(`unknown right; there are: ${rights.join(', ')}`)
+  if (unknown !== undefined) throw invalid(`unknown right ${unknown.slice(0, 50)}; there are: ${rights.join(', ')}`)
   const given = { path, allow: rightsIn(allow), deny: rightsIn(deny) }
   const both = given.allow.find((right) => given.deny.includes(right))
   if (both !== undefined) throw invalid(`the grant at ${path} both allows and denies ${both}`)

@@ -121,6 +121,9 @@ void t.test('group and grant commands take effect in a running daemon, and no se
   t.match(JSON.parse(own.out), { user: 'ann', path: '/shut', allow: ['read', 'write'], deny: [] })
   t.ok(await until(async () => (await names()) === '["open","shut"]'), 'her own decides before that of the group')
 
+  const again = await run('grant', 'add', '/shut', '--user', 'ann', '--allow', 'read', '--allow', 'write')
+  t.match(again.out, /is stored, in place of one that allowed read, write and denied nothing\n/)
+
   const list = await run('grant', 'list')
   t.match(list.out, /^USER {2}GROUP {2}PATH {3}ALLOWED {5}DENIED\nann {10}\/shut {2}read,write\n {6}sales {2}\/shut/)
   t.match(JSON.parse((await run('grant', 'list', '--group', 'sales', '--json')).out), [
@@ -147,7 +150,8 @@ void t.test('group and grant commands take effect in a running daemon, and no se
       [['group', 'add', 'x', '--permissions', 'fly'], 2, /unknown permission "fly"/],
       [['grant', 'add', '/a', '--allow', 'read'], 2, /name a user with --user, or a group/],
       [['grant', 'add', '/a', '--user', 'ann', '--group', 'x'], 2, /cannot be used with/],
-      [['grant', 'add', '/a', '--user', 'ann', '--allow', 'fly'], 2, /unknown right; there are: see, read/],
+      [['grant', 'add', '/a', '--user', 'ann', '--allow', 'fly'], 2, /unknown right fly; there are: see, read/],
+      [['grant', 'add', '/a', '--user', 'ann', '--user', 'ben', '--allow', 'read'], 2, /It is given twice/],
       [['grant', 'add', '/a', '--user', 'ann'], 2, /allows and denies nothing/],
       [['grant', 'add', 'a', '--user', 'ann', '--allow', 'see'], 2, /begins with \//],
     ] as const) {
@@ -196,7 +200,7 @@ void t.test('explain says what decides without a daemon, in words and for progra
 
   for (const [words, status, err] of [
     [['explain', 'nobody', 'read', '/'], 1, /there is no user nobody/],
-    [['explain', 'ann', 'fly', '/'], 2, /unknown right; there are: see, read/],
+    [['explain', 'ann', 'fly', '/'], 2, /unknown right fly; there are: see, read/],
     [['explain', 'ann', 'read', '/', '--protocol', 'gopher'], 2, /--protocol/],
     [['explain', 'ann', 'read', '/', '--address', 'here'], 2, /here is not an IP address/],
     [['explain', 'ann', 'read', '/a/../b'], 2, /\.\./],
