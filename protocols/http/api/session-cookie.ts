@@ -1,9 +1,9 @@
 /**
- * The cookie with which browsers authenticate requests of the console (RFC 6265bis). Scripts cannot read it, and other
- * sites cannot use it: see docs/decisions/0035.
+ * The cookie with which browsers authenticate requests of the console. Scripts cannot read it, and other sites cannot
+ * use it: see docs/decisions/0035.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { sitePath } from '../../lib/client.js'
+import { cookieOf, setCookie } from './cookies.js'
 import type { HttpApi } from './http-api.js'
 
 export const sessionCookieName = 'tidegate_session'
@@ -31,23 +31,15 @@ function schemeOf(secure: boolean): string {
  * if it comes from another origin.
  */
 export function consoleSecretOf(api: HttpApi, request: IncomingMessage): string | undefined {
-  const { authorization = '', cookie = '' } = request.headers
+  const { authorization = '' } = request.headers
   if (authorization.trim() !== '') return undefined
-  const secret = new RegExp(`(?:^|;\\s*)${sessionCookieName}=([^;]+)`).exec(cookie)?.[1]
+  const secret = cookieOf(request, sessionCookieName)
   return secret !== undefined && isSameOrigin(api, request) ? secret : undefined
 }
 
 /** `maxAge`: seconds for which the browser stores it. Absent: until the browser is closed. */
 export function setSessionCookie(api: HttpApi, response: ServerResponse, secret: string, maxAge?: number): void {
-  const attributes = [
-    `${sessionCookieName}=${secret}`,
-    `Path=${sitePath(api.gateway.config.site_url) || '/'}`,
-    ...(maxAge === undefined ? [] : [`Max-Age=${maxAge}`]),
-    'HttpOnly',
-    'SameSite=Strict',
-    ...(api.clientOf(response.req).secure ? ['Secure'] : []),
-  ]
-  response.appendHeader('Set-Cookie', attributes.join('; '))
+  setCookie(api, response, { name: sessionCookieName, value: secret, sameSite: 'Strict', maxAge })
 }
 
 export function clearSessionCookie(api: HttpApi, response: ServerResponse): void {

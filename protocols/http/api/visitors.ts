@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { childOf, cleanPath, root, segmentsOf, type Path } from '../../../src/base/path.js'
 import type { OpenShare } from '../../../src/shares/open-share.js'
 import { visitTime } from '../../../src/shares/visitor-access.js'
-import { sitePath } from '../../lib/client.js'
+import { cookieOf, setCookie } from './cookies.js'
 import { signalOf, type HttpApi } from './http-api.js'
 
 /** A path within a share. */
@@ -40,27 +40,20 @@ export async function openShare(
   code: string,
 ): Promise<OpenShare> {
   for (const [header, value] of Object.entries(visitorHeaders)) response.setHeader(header, value)
-  const { address, secure } = api.clientOf(request)
-  const { cookie = '', 'user-agent': userAgent = '' } = request.headers
+  const { address } = api.clientOf(request)
+  const { 'user-agent': userAgent = '' } = request.headers
   const share = await api.gateway.visitorAccess.open(id, {
     protocol: api.protocol,
     address,
     userAgent,
     code,
-    cookie: new RegExp(`(?:^|;\\s*)${cookieName}=([^;]+)`).exec(cookie)?.[1],
+    cookie: cookieOf(request, cookieName),
     begins: request.method !== 'HEAD',
     signal: signalOf(response),
   })
   if (share.cookie !== undefined) {
-    const attributes = [
-      `${cookieName}=${share.cookie}`,
-      `Path=${sitePath(api.gateway.config.site_url) || '/'}`,
-      `Max-Age=${visitTime / 1000}`,
-      'HttpOnly',
-      'SameSite=Lax',
-      ...(secure ? ['Secure'] : []),
-    ]
-    response.appendHeader('Set-Cookie', attributes.join('; '))
+    const maxAge = visitTime / 1000
+    setCookie(api, response, { name: cookieName, value: share.cookie, sameSite: 'Lax', maxAge })
   }
   return share
 }

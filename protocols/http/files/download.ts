@@ -4,10 +4,9 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
-import { GatewayError, toGatewayError } from '../../../src/base/errors.js'
-import { resolvePath, root, type Path } from '../../../src/base/path.js'
+import { toGatewayError } from '../../../src/base/errors.js'
+import { resolvePath, root } from '../../../src/base/path.js'
 import { networkOf } from '../../../src/net/addresses.js'
-import { percentDecoded } from '../../../src/base/utf8.js'
 import { requestDetails } from '../../lib/request-target.js'
 import { urlClientOf } from '../../lib/client.js'
 import { sendFile, type RequestedRoute, type RedirectRoute } from '../../lib/send.js'
@@ -18,6 +17,7 @@ import { parseQuery } from '../api/fields.js'
 import { absoluteUrl } from '../compat/object.js'
 import { sendErrorPage } from '../site/pages.js'
 import type { EndpointDescription, PlainResponse } from '../api/endpoint.js'
+import { splitDownloadUrl } from './download-url.js'
 import { downloadShared, isSharedDownload } from './share-download.js'
 import { sendThumbnail } from './thumbnail.js'
 
@@ -53,7 +53,8 @@ export async function serveDownload(api: HttpApi, request: IncomingMessage, resp
 }
 
 async function download(api: HttpApi, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { path, query: text } = parseDownloadUrl(request.url ?? '/')
+  const { rest, query: text } = splitDownloadUrl(request.url ?? '/', '/d'.length)
+  const path = resolvePath(root, rest)
   const query = parseQuery(text)
   // Some clients append a slash to the signature, which AList accepts too (server/middlewares/down.go).
   const signature = query.get('sign')?.replace(/\/$/, '')
@@ -90,16 +91,6 @@ function withParameters({ gateway: { settings } }: HttpApi, url: string, query: 
   if (forwarded.size === 0) return url
   forwarded.sort()
   return `${url}${url.includes('?') ? '&' : '?'}${forwarded.toString()}`
-}
-
-/** The path of a download URL, percent-decoded and with dot segments resolved, and its query. Throws `invalid`. */
-function parseDownloadUrl(url: string): { path: Path; query: string } {
-  const queryStart = url.indexOf('?')
-  const encoded = url.slice(2, queryStart < 0 ? undefined : queryStart)
-  const text = percentDecoded(encoded)
-  if (text === undefined)
-    throw new GatewayError('invalid', { reason: 'the URL holds a bad percent-escape, or is not UTF-8' })
-  return { path: resolvePath(root, text.replaceAll('\\', '/')), query: queryStart < 0 ? '' : url.slice(queryStart + 1) }
 }
 
 const page = ['text/html']

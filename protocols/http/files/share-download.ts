@@ -2,7 +2,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError } from '../../../src/base/errors.js'
 import { resolvePath, root, type Path } from '../../../src/base/path.js'
-import { percentDecoded } from '../../../src/base/utf8.js'
 import { asVisitor } from '../../../src/shares/visitor-errors.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { urlClientOf } from '../../lib/client.js'
@@ -11,6 +10,7 @@ import { withResponses } from '../api/errors.js'
 import { parseQuery } from '../api/fields.js'
 import type { HttpApi } from '../api/http-api.js'
 import { openShare, type PathInShare } from '../api/visitors.js'
+import { splitDownloadUrl } from './download-url.js'
 import { sendThumbnail } from './thumbnail.js'
 
 const prefix = '/sd/'
@@ -62,12 +62,7 @@ async function directUrl(
 
 /** The path has its dot segments resolved within the share. Throws `invalid`. */
 function parseShareUrl(url: string): PathInShare & { readonly query: string } {
-  const queryStart = url.indexOf('?')
-  const encoded = url.slice(prefix.length, queryStart < 0 ? undefined : queryStart)
-  const text = percentDecoded(encoded)?.replaceAll('\\', '/')
-  if (text === undefined) {
-    throw new GatewayError('invalid', { reason: 'the URL holds a bad percent-escape, or is not UTF-8' })
-  }
-  const [id = '', ...rest] = text.split('/')
-  return { id, path: resolvePath(root, `/${rest.join('/')}`), query: queryStart < 0 ? '' : url.slice(queryStart + 1) }
+  const { rest, query } = splitDownloadUrl(url, prefix.length)
+  const [id = '', ...names] = rest.split('/')
+  return { id, path: resolvePath(root, `/${names.join('/')}`), query }
 }

@@ -1,0 +1,30 @@
+/** Cookies (RFC 6265bis) that scripts cannot read. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { sitePath } from '../../lib/client.js'
+import type { HttpApi } from './http-api.js'
+
+/** The value of the cookie; undefined if the request has none of this name. */
+export function cookieOf({ headers: { cookie = '' } }: IncomingMessage, name: string): string | undefined {
+  return new RegExp(`(?:^|;\\s*)${name}=([^;]+)`).exec(cookie)?.[1]
+}
+
+interface Cookie {
+  readonly name: string
+  readonly value: string
+  readonly sameSite: 'Strict' | 'Lax'
+  /** Seconds for which the browser stores it. Undefined: until the browser is closed. */
+  readonly maxAge?: number | undefined
+}
+
+/** Sets a cookie that the browser sends with every request for this server. */
+export function setCookie(api: HttpApi, response: ServerResponse, { name, value, sameSite, maxAge }: Cookie): void {
+  const attributes = [
+    `${name}=${value}`,
+    `Path=${sitePath(api.gateway.config.site_url) || '/'}`,
+    ...(maxAge === undefined ? [] : [`Max-Age=${maxAge}`]),
+    'HttpOnly',
+    `SameSite=${sameSite}`,
+    ...(api.clientOf(response.req).secure ? ['Secure'] : []),
+  ]
+  response.appendHeader('Set-Cookie', attributes.join('; '))
+}
