@@ -57,6 +57,10 @@ export interface GroupMember {
 export const rights = ['see', 'read', 'write', 'rename', 'move', 'copy', 'remove', 'share'] as const
 export type Right = (typeof rights)[number]
 
+/** Those to change what is there. Each is a permission and an action too. */
+export const changingRights = ['write', 'rename', 'move', 'copy', 'remove'] as const satisfies readonly Right[]
+export type ChangingRight = (typeof changingRights)[number]
+
 /** Rights of a user or of a group at a path and everything below it. A grant that allows anything allows `see`. */
 export interface Grant {
   readonly id: number

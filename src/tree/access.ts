@@ -10,6 +10,7 @@ import type { StatOptions, Awaitable } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { parentOf, root, under, within, type Path } from '../base/path.js'
+import { changingRights, type ChangingRight } from '../database/rows.js'
 import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { TreeDependencies } from './dependencies.js'
 import { Change, type Authority, type ChangePlan, type ResolvedPath } from './change.js'
@@ -40,13 +41,6 @@ export interface SeenEntry extends Entry {
   /** The grants do not let the principal read its content, or that of its target. */
   readonly unreadable?: true
 }
-
-/** Each is an action, and the right that it asks. */
-const folderActions = ['write', 'rename', 'move', 'copy', 'remove'] as const
-export type FolderRight = (typeof folderActions)[number]
-
-/** Actions by which an entry may get a name. */
-const namingActions: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'rename to', 'receive', 'lock'])
 
 export class Access implements Authority {
   readonly tree: MountedTree
@@ -261,7 +255,7 @@ export class Access implements Authority {
   #enforce(verdict: Verdict, action: Action, at: Path, options: AccessOptions): void {
     if (verdict !== 'allow') refuse(this.#refusal(verdict, action, at, options))
     if (action === 'write' || action === 'mkdir') this.assertAllowedName(at)
-    if (namingActions.has(action)) this.#assertNoTopName(at)
+    if (onePath.creating.has(action)) this.#assertNoTopName(at)
   }
 
   #refusal(verdict: Verdict, action: Action, at: Path, options: AccessOptions): PolicyRefusal | undefined {
@@ -449,8 +443,8 @@ export class Access implements Authority {
   }
 
   /** What the principal may do with those entries of the folder that have no grants of their own. */
-  rightsInFolder(folder: Path, password: string | undefined): readonly FolderRight[] {
-    return folderActions.filter((action) => this.#verdictOnMembers(action, folder, password) === 'allow')
+  rightsInFolder(folder: Path, password: string | undefined): readonly ChangingRight[] {
+    return changingRights.filter((action) => this.#verdictOnMembers(action, folder, password) === 'allow')
   }
 
   /** Whether the principal may make something in the folder. */

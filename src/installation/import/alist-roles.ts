@@ -4,7 +4,7 @@ import { GatewayError } from '../../base/errors.js'
 import { cleanPath, root, selfAndAncestors, type Path } from '../../base/path.js'
 import { textOf, type ForeignRow } from '../../database/foreign-sqlite.js'
 import type { ImportedGrant, ImportedGroup } from '../../database/installation.js'
-import type { Right } from '../../database/rows.js'
+import { changingRights } from '../../database/rows.js'
 import type { ImportedGrants } from './grants.js'
 import { groupOf } from './group.js'
 import type { Report } from './report.js'
@@ -31,8 +31,7 @@ export type AlistRoles = ReadonlyMap<number, AlistRole>
 /** The largest number of folders of a role. */
 const maxScopes = 1000
 
-const contentRights = ['write', 'rename', 'move', 'copy', 'remove'] as const satisfies readonly Right[]
-const contentPermissions = contentRights.reduce((sum, right) => sum | permissionBits[right], 0)
+const contentPermissions = changingRights.reduce((sum, right) => sum | permissionBits[right], 0)
 
 /** What has no effect in a folder without a right there. */
 const functions =
@@ -85,7 +84,7 @@ function groupFields(scopes: readonly Scope[]): Pick<ImportedGroup, 'permission'
 
 /** Whoever has a role for a folder may read it. */
 function grantOf({ path, permission }: Scope): ImportedGrant {
-  const allow = contentRights.filter((right) => (permission & permissionBits[right]) !== 0)
+  const allow = changingRights.filter((right) => (permission & permissionBits[right]) !== 0)
   return { path, allow: ['see', 'read', ...allow], deny: [] }
 }
 
@@ -97,9 +96,14 @@ function scopesOf(row: ForeignRow): readonly Scope[] {
   const stored = row.raw_permission === undefined ? row.permission_scopes : row.raw_permission
   const listed = stored === undefined ? undefined : listOf(textOf(stored))
   const scopes = listed?.map(scopeOf) ?? basePathsOf(row).map((path) => scopeOf({ path, permission: row.permission }))
+  return [...byPathOf(scopes)].map(([path, permission]) => ({ path, permission }))
+}
+
+/** What several scopes with one path permit together. */
+function byPathOf(scopes: readonly Scope[]): ReadonlyMap<Path, number> {
   const byPath = new Map<Path, number>()
   for (const { path, permission } of scopes) byPath.set(path, (byPath.get(path) ?? 0) | permission)
-  return [...byPath].map(([path, permission]) => ({ path, permission }))
+  return byPath
 }
 
 function listOf(text: string): readonly unknown[] {
@@ -148,8 +152,7 @@ export function rightsByRoles(ids: readonly number[], roles: AlistRoles): Rights
     const fault = own.includes(undefined) ? 'one of its roles is not taken' : 'it has no role that permits anything'
     return { permission: 0, grantedOnly: true, faults: [fault], changes: [] }
   }
-  const byPath = new Map<Path, number>()
-  for (const { path, permission } of scopes) byPath.set(path, (byPath.get(path) ?? 0) | permission)
+  const byPath = byPathOf(scopes)
   const permissions = [...byPath.keys()].map((path) => permissionAt(path, byPath))
   const anywhere = permissions.reduce((sum, each) => sum | each, 0)
   const always = permissions.reduce((common, each) => common & each, everywhere)

@@ -6,7 +6,7 @@
 import type { Permission, Principal } from '../../accounts/principal.js'
 import type { ErrorCode, ErrorDetail } from '../../base/errors.js'
 import { childOf, isWithin, nameOf, parentOf, reservedPrefix, topNames, within, type Path } from '../../base/path.js'
-import type { ShareMode } from '../../database/rows.js'
+import { changingRights, type ChangingRight, type ShareMode } from '../../database/rows.js'
 import { covers, type Rule } from '../folder-rules.js'
 import type { GrantedPath } from '../grant-trie.js'
 import type { Right } from '../grants.js'
@@ -181,8 +181,8 @@ export function grantsRight(right: Right, granted: GrantedPath, fromAbove: boole
   return (fromAbove ? granted.saysAbove(right) : said) ?? (granted.grantedOnly ? false : undefined)
 }
 
-/** Actions that report a missing parent folder. */
-const creating: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'rename to', 'receive', 'lock'])
+/** Actions by which an entry may get a name. They report a missing parent folder. */
+export const creating: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'rename to', 'receive', 'lock'])
 
 /**
  * What a verdict says to the client; undefined for 'allow'. `isParentHidden`: whether reading the parent folder of the
@@ -357,12 +357,10 @@ const byRight: Step = {
 const byWriters: Step = {
   name: 'writers',
   verdict(principal, action, path, { own, folder }) {
-    const rule = action === 'refresh' ? own : folder
-    if (rule === undefined || !excludes(rule.writeUsers, principal)) return undefined
-    if (action === 'refresh') return covers(rule, rule.writeUsersSub, path) ? 'denied' : undefined
+    if (action === 'refresh') return excludesWriter(principal, own, path) ? 'denied' : undefined
     // A copy does not change its source: only read access is required there.
-    const isAsked = isChange(action) && action !== 'copy'
-    return isAsked && covers(rule, rule.writeUsersSub, parentOf(path)) ? 'denied' : undefined
+    if (folder === undefined || !isChange(action) || action === 'copy') return undefined
+    return excludesWriter(principal, folder, parentOf(path)) ? 'denied' : undefined
   },
 }
 
@@ -439,16 +437,12 @@ export function folderRights(
   rule: Rule | undefined,
   granted?: GrantedPath,
 ): FolderRights {
-  const grantsOf = (right: WriteRight) => granted && grantsRight(right, granted.rest, false)
+  const grantsOf = (right: ChangingRight) => granted && grantsRight(right, granted.rest, false)
   const writeByRule = letsEveryoneWrite(rule, folder) && grantsOf('write') !== false
-  const may = (right: WriteRight) => grantsOf(right) ?? principal.hasPermission(right)
-  const mayWrite = writeByRule || writeRights.some(may)
+  const may = (right: ChangingRight) => grantsOf(right) ?? principal.hasPermission(right)
+  const mayWrite = writeByRule || changingRights.some(may)
   return { writeByRule, write: mayWrite && !excludesWriter(principal, rule, folder) }
 }
-
-/** Each is a permission too. */
-const writeRights = ['write', 'rename', 'move', 'copy', 'remove'] as const
-type WriteRight = (typeof writeRights)[number]
 
 /**
  * Decides on an action at the target of a symlink. The action is allowed at `symlink` itself. `realBase`: the
