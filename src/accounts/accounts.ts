@@ -2,7 +2,7 @@
 import PQueue from 'p-queue'
 import { GatewayError, hasDetail, isGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
-import { childOf, foldCase, root, segmentsOf, truncateTo, under, within, type Path } from '../base/path.js'
+import { root, spelledAsIn, under, within, type Path } from '../base/path.js'
 import type { Settings } from '../settings/settings.js'
 import type { AppPasswordRow, ConsoleSessionRow, KeyRow, UserRow } from '../database/rows.js'
 import type { OfOthers, Store } from '../database/tables.js'
@@ -89,13 +89,6 @@ function refusedSession(detail: AdmissionRefusal): GatewayError {
 
 function earlierOf(one: Date | undefined, other: Date | undefined): Date | undefined {
   return one === undefined || (other !== undefined && other < one) ? other : one
-}
-
-/** As `within`, for names that differ in case or Unicode normalization. */
-function withinFolded(base: Path, path: Path): Path | undefined {
-  const depth = segmentsOf(base).length
-  const isIn = foldCase(truncateTo(path, depth)) === foldCase(base)
-  return isIn ? segmentsOf(path).slice(depth).reduce(childOf, root) : undefined
 }
 
 const keyDeleted = { reason: 'the key has been deleted' }
@@ -594,7 +587,8 @@ export class Accounts {
     address?: string,
   ): Principal {
     const creator = this.#lasting(creatorId)
-    const folder = within(creator.basePath, path) ?? (folds ? withinFolded(creator.basePath, path) : undefined)
+    const base = folds ? spelledAsIn(creator.basePath, path) : creator.basePath
+    const folder = base && within(base, path)
     if (folder === undefined) throw new GatewayError('denied', { detail: 'share_refused', subject: path })
     const network = address === undefined ? undefined : networkOf(address)
     const by = { protocol, folder, share, network, ...(network !== undefined && { holder: network }) }

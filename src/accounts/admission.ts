@@ -4,10 +4,10 @@
  * nothing to others. What may be done by which protocol, and with a path, is decided later (principal.ts and
  * src/tree/policy.ts).
  */
-import { BlockList } from 'node:net'
+import type { BlockList } from 'node:net'
 import { GatewayError } from '../base/errors.js'
 import type { UserRow } from '../database/rows.js'
-import { addNetwork, isWithinNetworks } from '../net/addresses.js'
+import { isWithinNetworks, networksOf } from '../net/addresses.js'
 import type { Membership } from './principal.js'
 
 /** Why an account cannot be used: each is a detail of errors. */
@@ -54,8 +54,7 @@ function isAllowedFrom(networks: readonly string[], address: string | undefined)
   if (address === undefined) return false
   let list = compiled.get(networks)
   if (list === undefined) {
-    list = new BlockList()
-    for (const network of networks) addNetwork(list, network)
+    list = networksOf(networks)
     compiled.set(networks, list)
   }
   return isWithinNetworks(list, address)
@@ -73,7 +72,6 @@ export function checkNetworks(networks: readonly string[]): readonly string[] {
     throw new GatewayError('invalid', { reason: `an account can be allowed from at most ${maxNetworks} networks` })
   }
   const trimmed = [...new Set(networks.map((network) => network.trim().toLowerCase()))]
-  const checked = new BlockList()
-  for (const network of trimmed) addNetwork(checked, network)
+  networksOf(trimmed)
   return trimmed
 }

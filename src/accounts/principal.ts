@@ -5,7 +5,7 @@
 import { GatewayError } from '../base/errors.js'
 import type { Holder } from '../base/fair-share.js'
 import type { Role, ShareMode } from '../database/rows.js'
-import { childOf, foldCase, isWithin, root, segmentsOf, truncateTo, type Path } from '../base/path.js'
+import { isWithin, root, segmentsOf, spelledAsIn, truncateTo, type Path } from '../base/path.js'
 import type { Groups } from './groups.js'
 
 /**
@@ -255,8 +255,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
   /** The base in the spelling of `at`, a path of the whole tree, if that is the base or below it in some spelling. */
   baseIn(at: Path): Path {
     if (isWithin(this.base, at)) return this.base
-    const base = segmentsOf(at).slice(0, segmentsOf(this.base).length).reduce(childOf, root)
-    return foldCase(base) === foldCase(this.base) ? base : this.base
+    return spelledAsIn(this.base, at) ?? this.base
   }
 
   /** One is made for each request: a literal without spreads, which V8 makes without a call of the runtime. */

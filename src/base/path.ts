@@ -256,6 +256,12 @@ export function truncateTo(path: Path, segments: number): Path {
   return segments === 0 ? root : (path.slice(0, end) as Path)
 }
 
+/** `base` in the spelling of `path`, if `path` is `base` or below it but for `foldCase`; else undefined. */
+export function spelledAsIn(base: Path, path: Path): Path | undefined {
+  const spelled = truncateTo(path, segmentsOf(base).length)
+  return foldCase(spelled) === foldCase(base) ? spelled : undefined
+}
+
 /** The maximum number of segments of these paths. */
 export function maxDepthOf(paths: Iterable<Path>): number {
   let deepest = 0

@@ -138,8 +138,6 @@ export class ShareVisitsTable {
   }
 
   async enter(shareId: string, visitor: Visitor, time: number): Promise<'begun' | 'in' | undefined> {
-    // Most requests are of a visit that has begun: they lock nothing.
-    if (await this.isIn(shareId, visitor, time)) return 'in'
     return this.database.transaction(async (query) => {
       // Visits of one share begin one after another.
       await query('share_use').where({ share_id: shareId }).update({ share_id: shareId })

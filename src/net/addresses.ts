@@ -82,18 +82,20 @@ export function subnetOf(text: string): [network: string, bits: number, type: IP
  * one with a zone.
  */
 export function parseNetworks(text: string): BlockList {
-  const list = new BlockList()
-  for (const network of text.split(/[\s,]+/).filter((part) => part !== '')) addNetwork(list, network)
-  return list
+  return networksOf(text.split(/[\s,]+/).filter((part) => part !== ''))
 }
 
-/** Adds an address or a network in CIDR notation. Throws `invalid` for other text, and for one with a zone. */
-export function addNetwork(list: BlockList, network: string): void {
-  const subnet = network.includes('%') ? undefined : subnetOf(network)
-  if (!subnet) {
-    throw new GatewayError('invalid', { reason: `${network} is not an address or a network such as 10.0.0.0/8` })
+/** Each is an address or a network in CIDR notation. Throws as `parseNetworks`. */
+export function networksOf(networks: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const network of networks) {
+    const subnet = network.includes('%') ? undefined : subnetOf(network)
+    if (!subnet) {
+      throw new GatewayError('invalid', { reason: `${network} is not an address or a network such as 10.0.0.0/8` })
+    }
+    list.addSubnet(...subnet)
   }
-  list.addSubnet(...subnet)
+  return list
 }
 
 /** Whether one of the networks has the address. False for text that is no address. */

@@ -6,7 +6,7 @@ import type { Path } from '../base/path.js'
 import { isDeepStrictEqual } from 'node:util'
 import type { ShareRoot, ShareRow, ShareUse } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
-import { parseNetworks } from '../net/addresses.js'
+import { networksOf } from '../net/addresses.js'
 import { PathMirror, type FoldedPath } from '../tree/path-mirror.js'
 import {
   checkRoots,
@@ -181,7 +181,7 @@ function shareOf(row: ShareRow, roots: readonly ShareRoot[]): StoredShare {
   return {
     ...row,
     roots: [...roots].sort((one, other) => one.position - other.position),
-    networks: row.allowFrom.length === 0 ? undefined : parseNetworks(row.allowFrom.join(',')),
+    networks: row.allowFrom.length === 0 ? undefined : networksOf(row.allowFrom),
   }
 }
 

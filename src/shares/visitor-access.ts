@@ -146,6 +146,7 @@ export class VisitorAccess {
     const secret = known ?? random(cookieLength)
     const client = digestOf(`${networkOf(address)} ${userAgent}`)
     const visitor = { cookie: known && digestOf(known), issued: digestOf(secret), client }
+    // Most requests are of a visit that has begun: they lock nothing.
     if (await visits.isIn(share.id, visitor, visitTime)) return undefined
     // Nobody has visited what is not there.
     if (!(await isAnyThere(roots, signal))) throw shareEnded()

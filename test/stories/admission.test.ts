@@ -18,6 +18,16 @@ const inside = '127.0.0.1'
 const outside = '127.0.0.2'
 const refused = 'refused'
 
+const ann = {
+  username: 'ann',
+  password,
+  basePath: '/',
+  role: 'general',
+  permission: allPermissions,
+  disabled: false,
+  ssoId: '',
+} as const
+
 interface Stage extends RunningGateway {
   readonly id: number
   /** Asks by every way in, from an address: 'in', 'refused', or what else was answered. */
@@ -32,15 +42,7 @@ async function stage(t: Test): Promise<Stage> {
   const running = await startGateway(t, { driver: { name: 'Memory' } })
   const { gateway, url, davUrl, sftpPort } = running
   const folder = t.testdir()
-  const { id } = await gateway.accounts.users.create({
-    username: 'ann',
-    password,
-    basePath: '/',
-    role: 'general',
-    permission: allPermissions,
-    disabled: false,
-    ssoId: '',
-  })
+  const { id } = await gateway.accounts.users.create(ann)
   const pair = await generateKeyPair('ed25519', { comment: 'test' })
   await gateway.accounts.keys.add(id, 'key', pair.public)
   const key = join(folder, 'key')
@@ -205,15 +207,8 @@ void t.test('an app password of a folder opens that, and nothing that its user d
   await symlink('../other', join(files, 'home/out'))
   await symlink('photos', join(files, 'home/pictures'))
   await gateway.rules.create(ruleRow({ path: asPath('/home'), hide: '^hidden$', hideSub: true }))
-  const { id } = await gateway.accounts.users.create({
-    username: 'ann',
-    password,
-    basePath: '/home',
-    role: 'general',
-    permission: allPermissions & ~permissionBits.seeHidden,
-    disabled: false,
-    ssoId: '',
-  })
+  const permission = allPermissions & ~permissionBits.seeHidden
+  const { id } = await gateway.accounts.users.create({ ...ann, basePath: '/home', permission })
   for (const client of await narrowed(t, running, id, '/photos')) {
     const name = client.protocol
     t.ok((await client.names('/')).includes('trips'), name)
@@ -243,16 +238,7 @@ void t.test('an app password of a folder opens that, and nothing that its user d
 void t.test('a folder that an app password opens is asked for grants, and is not made', async (t) => {
   const running = await startGateway(t, { driver: { name: 'Memory' } })
   const { gateway } = running
-  const { id } = await gateway.accounts.users.create({
-    username: 'ann',
-    password,
-    basePath: '/',
-    role: 'general',
-    permission: allPermissions,
-    disabled: false,
-    ssoId: '',
-    grantedOnly: true,
-  })
+  const { id } = await gateway.accounts.users.create({ ...ann, grantedOnly: true })
   const admin = connectWebDav(running, { username: 'admin', password: running.adminPassword })
   for (const folder of ['/open', '/shut']) await admin.makeFolder(folder)
   const everything = ['see', 'read', 'write', 'rename', 'move', 'copy', 'remove']
