@@ -8,6 +8,7 @@ import { version } from '../base/version.js'
 import { applyContainerUser } from './container-user.js'
 import { closingSeconds, startDaemon } from './daemon.js'
 import { firstRunLines } from './first-run.js'
+import { optimizeEarly } from './early-optimization.js'
 import { afterStartup } from './garbage-collection.js'
 import { createLog } from './log.js'
 import { startPrimary } from './primary.js'
@@ -67,6 +68,7 @@ export async function serve(config: Config): Promise<void> {
   let daemon = start(config.addresses)
   const { addresses } = await daemon
   afterStartup()
+  optimizeEarly()
   const running = {
     addresses,
     stop: async () => (await daemon).stop(),
