@@ -158,9 +158,9 @@ export class Grants extends PathMirror<Grant> {
     const known = this.#tries.get(userId)
     if (known?.membership === membership && known.grantedOnly === grantedOnly) return known.trie
     const groups = new Set(membership.groups)
-    const grants = this.applying.filter((grant) =>
-      grant.groupId === undefined ? grant.userId === userId : groups.has(grant.groupId),
-    )
+    const isOfUser = (grant: Grant) =>
+      grant.groupId === undefined ? grant.userId === userId : groups.has(grant.groupId)
+    const grants = this.applying.filter((grant) => isOfUser(grant) && !this.isOfOwnMove(grant, userId))
     const applies = grantedOnly || grants.length > 0
     const trie = applies ? new GrantTrie(grants, this.foldedPath, grantedOnly) : undefined
     this.#tries.set(userId, { membership, grantedOnly, trie })

@@ -10,6 +10,8 @@ import type { PathRows } from '../database/tables.js'
 interface Moving {
   readonly from: Path
   readonly to: Path
+  /** The user that moves it item by item. */
+  readonly mover: number | undefined
   /** The folder has moved; its rows have not, as far as is known. */
   isPending: boolean
 }
@@ -27,6 +29,8 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   /** As they are stored. */
   #stored: readonly Row[] = []
   #applying: readonly Row[] = []
+  /** The users that move a folder item by item, by those rows that apply at the new path. */
+  #movers: ReadonlyMap<Row, number> = new Map()
   readonly #moving = new Set<Moving>()
   /** Numbers of the last reload that was started, and of the last one that was applied. */
   #lastStarted = 0
@@ -96,22 +100,34 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   /**
    * From now on, the rows of the folder at `from` and below it apply at `to` too, because it may be at either path.
    * Call the returned function when the move has ended. If the folder has moved, they do so until its rows are stored
-   * there.
+   * there. `mover`: the user that moves the folder item by item, for which `isOfOwnMove` is true.
    */
-  duringMove(from: Path, to: Path): (hasMoved: boolean) => void {
-    const moving = { from, to, isPending: false }
+  duringMove(from: Path, to: Path, mover?: number): (hasMoved: boolean) => void {
+    const moving = { from, to, mover, isPending: false }
+    const hasRows = () => this.#stored.some(({ path }) => isWithin(from, path))
     this.#moving.add(moving)
-    this.#apply()
+    // Most moves are of files and folders without rows.
+    if (hasRows()) this.#apply()
     return (hasMoved) => {
-      moving.isPending = hasMoved
-      if (!hasMoved) this.#moving.delete(moving)
-      this.#apply()
+      const appliesStill = hasRows()
+      moving.isPending = hasMoved && appliesStill
+      if (!moving.isPending) this.#moving.delete(moving)
+      if (appliesStill) this.#apply()
     }
+  }
+
+  /**
+   * Whether the row applies at its path only because this user moves what it is about to there. The user was permitted
+   * to move all of it, which the row must not refuse half way.
+   */
+  protected isOfOwnMove(row: Row, userId: number): boolean {
+    return this.#movers.get(row) === userId
   }
 
   #apply(): void {
     const applying = [...this.#stored]
     const taken = this.#taken(applying)
+    const movers = new Map<Row, number>()
     for (const moving of this.#moving) {
       const rows = this.#stored.filter(({ path }) => isWithin(moving.from, path))
       if (rows.length === 0 && moving.isPending) this.#moving.delete(moving)
@@ -120,10 +136,13 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
         const key = this.#keyOf(row, path)
         if (taken.has(key) && !this.canCoincide) continue
         taken.add(key)
-        applying.push({ ...row, path })
+        const moved = { ...row, path }
+        if (moving.mover !== undefined) movers.set(moved, moving.mover)
+        applying.push(moved)
       }
     }
     this.#applying = applying
+    this.#movers = movers
     this.index(applying)
   }
 
@@ -139,7 +158,7 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   async updateSpelling(path: Path): Promise<void> {
     const key = this.foldedPath(path)
     if (key === undefined) return
-    const others = this.#applying.filter((row) => {
+    const others = this.#stored.filter((row) => {
       const rowKey = isWithin(path, row.path) ? undefined : this.foldedPath(row.path)
       return rowKey !== undefined && isWithin(key, rowKey)
     })

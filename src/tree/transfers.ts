@@ -322,19 +322,35 @@ async function itemByItem(access: Access, checked: CheckedTransfer): Promise<voi
     journal: options.journal ?? new MemoryJournal(),
   }
   const job = new TransferJob(access, transfer)
+  const endMove = kind === 'move' ? await moveBegun(access, checked) : undefined
   let whole = false
+  let hasFollowed = false
   try {
     if (continues) await intents.beginRemoval(from, to)
     else if (old && options.overwrite !== false && options.merge !== true) await intents.beforeReplacement(to)
     await (kind === 'copy' ? copyTree(job) : intents.whileMoving(from, to, () => moveTree(job)))
     whole = !transfer.merge
   } finally {
-    // The properties of what a copy leaves out are not copied either.
-    const followsWhole = whole && !(kind === 'copy' && job.hasExcluded)
-    if (followsWhole) await followWhole(access.dependencies, checked, options.deep !== false, userId)
-    else await followItems(access.dependencies, checked, transfer.journal, userId)
-    if (whole && !followsWhole) await access.dependencies.locks.dropWithin(checked.target, false)
+    try {
+      // The properties of what a copy leaves out are not copied either.
+      const followsWhole = whole && !(kind === 'copy' && job.hasExcluded)
+      if (followsWhole) await followWhole(access.dependencies, checked, options.deep !== false, userId)
+      else await followItems(access.dependencies, checked, transfer.journal, userId)
+      hasFollowed = true
+      if (whole && !followsWhole) await access.dependencies.locks.dropWithin(checked.target, false)
+    } finally {
+      endMove?.(whole && !hasFollowed)
+    }
   }
+}
+
+/**
+ * From now on, the rules and grants of the source apply at the target too: each item is there before they are stored.
+ */
+async function moveBegun({ dependencies, principal }: Access, { source, target }: CheckedTransfer) {
+  const { followers } = dependencies
+  await followers.updateSpelling(source)
+  return followers.duringMove(source, target, principal.userId)
 }
 
 function isFolder(entry: Entry | undefined): boolean {

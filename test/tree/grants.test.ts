@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
-import type { GatewayError } from '../../src/base/errors.js'
+import { GatewayError } from '../../src/base/errors.js'
 import { asPath, nameOf, parentOf, type Path } from '../../src/base/path.js'
 import { openSearchIndex } from '../../src/database/search/search-index.js'
 import { Access, needsSignature } from '../../src/tree/access.js'
@@ -420,6 +420,66 @@ void t.test('while a folder moves to where there is another grant, a denial of e
   await as(admin).move(p('/a'), p('/b'), keep)
   await t.rejects(as().read(p('/b/x')), { code: 'not_found' })
 })
+
+for (const [how, fails] of [
+  ['that succeeds', false],
+  ['that fails', true],
+] as const) {
+  void t.test(
+    `during a move item by item ${how}, rules and grants apply at both paths, but to the mover`,
+    async (t) => {
+      const driver = new MemoryDriver(0)
+      let copied: () => Promise<void> = async () => undefined
+      const remove: MemoryDriver['remove'] = async (...args) => {
+        await copied()
+        await driver.remove(...args)
+      }
+      const over: Over = { ...bare, remove }
+      const { as, grant, rule, store, dependencies } = await granting(t, {
+        '/s1': { driverOf: async () => altered(driver, over) },
+        '/s2': {},
+      })
+      const { id } = await store.users.insert(userRow({ username: 'max' }))
+      const mover: Asker = { userId: id }
+      await fill(as(admin), { '/s1/a/secret/x': 'x', '/s1/a/ruled/x': 'x', '/s1/a/fixed/x': 'x', '/s1/a/y': 'y' })
+      await grant('/s1/a/secret', { deny: ['see'] })
+      await grant('/s1/a/fixed', { userId: id, deny: ['write'] })
+      const writeUsers = [id]
+      await rule('/s1/a/ruled', { readUsers: [id], readUsersSub: true, writeUsers, writeUsersSub: true })
+      let given: Promise<void> | undefined
+      copied = async () => {
+        for (const top of ['/s1/a', '/s2/a']) {
+          await t.rejects(as().stat(p(`${top}/secret/x`)), { code: 'not_found' })
+          await t.rejects(as().read(p(`${top}/ruled/x`)), { code: 'hidden' })
+        }
+        t.same(await names(as(), '/s2/a'), ['fixed', 'y'])
+        t.equal(dependencies.grants.deniesReading(p('/s2/a/secret/x')), true, 'its URL needs a signature')
+        // While others use the tree, somebody gives another grant.
+        given ??= grant('/s1/a/y', { deny: ['read'] })
+        await given
+        await t.rejects(as().read(p('/s2/a/y')), { code: 'denied' }, 'the grant was given during the move')
+        t.equal(await text(as(mover).read(p('/s2/a/ruled/x'))), 'x')
+        if (fails) throw new GatewayError('denied')
+      }
+      const moved = as(mover).move(p('/s1/a'), p('/s2/a'), keep)
+      await (fails ? t.rejects(moved, { code: 'denied' }) : moved)
+      t.ok(given, 'the copies were checked')
+      const [there, elsewhere] = fails ? ['/s1/a', '/s2/a'] : ['/s2/a', '/s1/a']
+      t.same(
+        dependencies.grants.list().map(({ path }) => path),
+        [`${there}/secret`, `${there}/fixed`, `${there}/y`],
+      )
+      t.equal(dependencies.grants.hasWithin(p(elsewhere)), false)
+      t.equal(dependencies.rules.hasWithin(p(elsewhere)), false)
+      await t.rejects(as().stat(p(`${there}/secret/x`)), { code: 'not_found' })
+      await t.rejects(
+        as(mover).write(p(`${there}/fixed/x`), sourceOf('')),
+        { code: 'denied' },
+        'it is no mover any more',
+      )
+    },
+  )
+}
 
 void t.test('grants get the spelling of a folder that is renamed on a backend that ignores case', async (t) => {
   const { as, grant, stored } = await granting(t, {
