@@ -11,7 +11,7 @@ import {
   type ProtocolFacts,
 } from '../accounts/principal.js'
 import { toGatewayError, type ErrorCode } from '../base/errors.js'
-import { isWithin, type Path } from '../base/path.js'
+import { foldCase, isWithin, type Path } from '../base/path.js'
 import type { DriverDescription } from '../contract/driver-type.js'
 import type { Grant, Right, StorageRow } from '../database/rows.js'
 import { explainAccess, type ExplainedAccess } from './access.js'
@@ -181,10 +181,14 @@ class Words {
   }
 
   #grantOf(grants: readonly Grant[]): string {
-    const [first] = grants
-    if (first === undefined) return 'a grant'
-    const subjects = grants.map((each) => this.#subjectOf(each))
-    return `the grant of ${subjects.slice(0, maxNotes).join(', ')} at ${first.path}`
+    if (grants.length === 0) return 'a grant'
+    // Several are spellings of one path.
+    const paths = [...new Set(grants.map(({ path }) => path))]
+    const ofPath = (at: Path) => {
+      const subjects = grants.filter(({ path }) => path === at).map((each) => this.#subjectOf(each))
+      return `the grant of ${subjects.slice(0, maxNotes).join(', ')} at ${at}`
+    }
+    return paths.map(ofPath).join(' and ')
   }
 
   #subjectOf({ userId, groupId }: Grant): string {
@@ -205,6 +209,7 @@ class Words {
     return [
       ...ofFolder,
       ...this.#withoutEffect(grants),
+      ...this.#spellings(grants),
       ...this.#elsewhere(grants.filter((grant) => isWithin(grant.path, path) || isWithin(path, grant.path))),
     ]
   }
@@ -225,6 +230,20 @@ class Words {
     return outside
       .slice(0, maxNotes)
       .map((grant) => `${this.#grantOf([grant])} has no effect: it is outside the base folder ${base}`)
+  }
+
+  #spellings(grants: readonly Grant[]): readonly string[] {
+    const asked = foldCase(this.path)
+    const spellings = new Map<Path, Set<Path>>()
+    for (const { path } of grants) {
+      const folded = foldCase(path)
+      if (!isWithin(folded, asked)) continue
+      spellings.set(folded, (spellings.get(folded) ?? new Set()).add(path))
+    }
+    return [...spellings.values()]
+      .filter(({ size }) => size > 1)
+      .slice(0, maxNotes)
+      .map((paths) => `where the storage ignores case, the grants at ${[...paths].join(' and ')} are of one path`)
   }
 
   #elsewhere(denials: readonly Grant[]): readonly string[] {

@@ -1,7 +1,7 @@
 /** The grants of all users and groups, mirrored in memory. Paths are of the whole tree. */
 import type { Membership, Principal } from '../accounts/principal.js'
-import { GatewayError } from '../base/errors.js'
-import { cleanPath, type Path } from '../base/path.js'
+import { GatewayError, undefinedIfMissing } from '../base/errors.js'
+import { cleanPath, segmentsOf, type Path } from '../base/path.js'
 import { rights, type Grant, type Right } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
 import { GrantTrie, type GrantedPath } from './grant-trie.js'
@@ -33,6 +33,9 @@ export const maxGrantsOfSubject = 1000
 /** Of all: every change of a grant, and every rename of a folder that has one, reads all of them in every process. */
 export const maxGrants = 20_000
 
+/** Folders of a path: each costs memory for every user that the grant is of. */
+export const maxGrantDepth = 100
+
 /** What a trie was compiled from, besides the grants. */
 interface Compiled {
   readonly membership: Membership
@@ -43,7 +46,7 @@ interface Compiled {
 
 /**
  * Throws `invalid` for an unknown right, one that is both allowed and denied, a grant that says nothing, a relative
- * path, two grants with one path, and too many grants.
+ * path, one of too many folders, two grants with one path, and too many grants.
  */
 export function checkGrants(grants: readonly NewGrant[]): readonly CheckedGrant[] {
   if (grants.length > maxGrantsOfSubject) {
@@ -64,6 +67,9 @@ function checkGrant({ path: text, allow, deny }: NewGrant): CheckedGrant {
     throw invalid('the path of a grant begins with / and does not contain ..')
   }
   const path = cleanPath(text)
+  if (segmentsOf(path).length > maxGrantDepth) {
+    throw invalid(`the path of a grant has at most ${maxGrantDepth} folders`)
+  }
   const unknown = [...allow, ...deny].find((name) => !(rights as readonly string[]).includes(name))
   if (unknown !== undefined) throw invalid(`unknown right ${unknown.slice(0, 50)}; there are: ${rights.join(', ')}`)
   const given = { path, allow: rightsIn(allow), deny: rightsIn(deny) }
@@ -193,6 +199,19 @@ export class Grants extends PathMirror<Grant> {
 
   /** Of two grants a denial wins, so that nothing is seen of the folder before the moved one is stored. */
   protected override readonly canCoincide = true
+
+  /** Two grants at spellings of one path apply together, so they move together. */
+  protected override async joined(row: Grant, other: Grant): Promise<Grant> {
+    const deny = rightsIn([...row.deny, ...other.deny])
+    const given = [...row.allow, ...other.allow]
+    // Whoever may do anything sees it.
+    const allowed = rightsIn(given.length > 0 ? ['see', ...given] : [])
+    const allow = deny.includes('see') ? [] : allowed.filter((right) => !deny.includes(right))
+    const changes = { allow, deny }
+    await undefinedIfMissing(this.rows.update(row.id, changes))
+    await this.rows.delete(other.id)
+    return { ...row, ...changes }
+  }
 
   /** A user or a group has one grant for a path. */
   protected override subjectOf(grant: Grant): string {

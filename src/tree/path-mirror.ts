@@ -162,16 +162,29 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
       const rowKey = isWithin(path, row.path) ? undefined : this.foldedPath(row.path)
       return rowKey !== undefined && isWithin(key, rowKey)
     })
-    const taken = this.#taken(others.length > 0 ? this.#applying : [])
+    const spelled = new Map((others.length > 0 ? this.#stored : []).map((row) => [this.#keyOf(row, row.path), row]))
     for (const row of others) {
       const respelled = segmentsOf(row.path).slice(segmentsOf(path).length).reduce(childOf, path)
-      // If both spellings have a row, the one with the spelling of `path` applies and is not replaced.
-      if (taken.has(this.#keyOf(row, respelled))) continue
+      const key = this.#keyOf(row, respelled)
+      const existing = spelled.get(key)
+      if (existing) {
+        spelled.set(key, await this.joined(existing, row))
+        continue
+      }
       // A row may have been deleted meanwhile, with its user or by another node.
       const changes: Partial<Omit<StoredRow, 'id'>> = { path: respelled }
       await undefinedIfMissing(this.rows.update(row.id, changes as Partial<Omit<Stored, 'id'>>))
+      spelled.set(key, { ...row, path: respelled })
     }
     if (others.length > 0) await this.reload()
+  }
+
+  /**
+   * Called for two rows of one subject and one path, before this moves: `row` has the spelling of the path, and `other`
+   * another one. Resolves to the row as it is stored then. By default `row` applies, and `other` is left.
+   */
+  protected async joined(row: Row, _other: Row): Promise<Row> {
+    return row
   }
 
   /** Moves the stored rows at and below `from` to `to`. `reload` must follow. */

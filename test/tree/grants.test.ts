@@ -492,6 +492,37 @@ void t.test('grants get the spelling of a folder that is renamed on a backend th
   await t.rejects(as().write(p('/Market/x'), sourceOf('')), { code: 'denied' })
 })
 
+void t.test('grants at two spellings of one path apply together, and move as one', async (t) => {
+  const { as, grant, dependencies } = await granting(t, {
+    '/': { driverOf: async () => new MemoryDriver(0, false) },
+  })
+  await fill(as(admin), { '/Sales/x': 'x', '/Sales/Pay/x': 'x' })
+  await grant('/sales', { allow: ['read', 'write'] })
+  await grant('/Sales', { allow: ['copy'], deny: ['write'] })
+  await grant('/SALES', { deny: ['read'] })
+  await grant('/sales/PAY', { allow: ['read'] })
+  await grant('/sales/pay', { deny: ['see'] })
+  const closed = async (top: string) => {
+    for (const path of [top, top.toLowerCase(), top.toUpperCase()]) {
+      await t.rejects(as().read(p(`${path}/x`)), { code: 'denied' })
+      await t.rejects(as().write(p(`${path}/x`), sourceOf('')), { code: 'denied' })
+      await t.rejects(as().read(p(`${path}/pay/x`)), { code: 'not_found' })
+    }
+    t.same(await names(as(none), top), ['x'], 'it is seen')
+  }
+  await closed('/Sales')
+  await as(admin).move(p('/Sales'), p('/Market'), keep)
+  await closed('/Market')
+  t.same(
+    dependencies.grants.list().map(({ path, allow, deny }) => ({ path, allow, deny })),
+    [
+      { path: '/Market', allow: ['see', 'copy'], deny: ['read', 'write'] },
+      { path: '/Market/PAY', allow: ['read'], deny: [] },
+      { path: '/Market/pay', allow: [], deny: ['see'] },
+    ],
+  )
+})
+
 void t.test('a move within a folder asks to rename both paths, and a move sheds no denial', async (t) => {
   const { as, grant } = await granting(t)
   await fill(as(admin), { '/a/x': 'x', '/a/y': 'y', '/b/z': 'z' })

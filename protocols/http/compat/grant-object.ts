@@ -1,7 +1,7 @@
 /** Groups and grants in the API. They are extensions of this gateway, described in docs/api.md. */
 import { z } from 'zod'
 import type { Group } from '../../../src/accounts/groups.js'
-import { maxGrantsOfSubject, rights, type Grant } from '../../../src/tree/grants.js'
+import { maxGrantDepth, maxGrantsOfSubject, rights, type Grant } from '../../../src/tree/grants.js'
 import type { Refusal } from '../api/endpoint.js'
 import { malformedPath } from '../api/refusals.js'
 import { namedText } from '../api/schemas.js'
@@ -44,6 +44,7 @@ export const grantList = z.array(
 export const grantRefusals: readonly Refusal[] = [
   ...malformedPath,
   { code: 400, text: 'the path of a grant begins with / and does not contain ..', error: 'invalid' },
+  { code: 400, text: `the path of a grant has at most ${maxGrantDepth} folders`, error: 'invalid' },
   { code: 400, text: 'the grant at … both allows and denies …', error: 'invalid' },
   { code: 400, text: 'the grant at … denies see, without which nothing can be allowed', error: 'invalid' },
   { code: 400, text: 'the grant at … allows and denies nothing', error: 'invalid' },

@@ -3,7 +3,7 @@ import t from 'tap'
 import { permissionBits } from '../../../../src/accounts/principal.js'
 import { http } from '../../../../protocols/http/index.js'
 import { maxMembers } from '../../../../src/accounts/groups.js'
-import { maxGrantsOfSubject } from '../../../../src/tree/grants.js'
+import { maxGrantDepth, maxGrantsOfSubject } from '../../../../src/tree/grants.js'
 import { Served, serve } from '../served.js'
 
 const done = { code: 200, message: 'success', data: null }
@@ -137,6 +137,7 @@ void t.test('what cannot be stored is refused, and changes nothing', async (t) =
     [at('relative'), 400, /^the path of a grant begins with \/ and/],
     [at('/a/../b'), 400, /does not contain \.\.$/],
     [at('/a\0'), 400, /NUL/],
+    [at('/a'.repeat(maxGrantDepth + 1)), 400, /^the path of a grant has at most 100 folders$/],
     [at('/b', ['fly']), 400, /^grants\.0\.allow\.0: /],
     [at('/b', 'read'), 400, /^grants\.0\.allow: /],
     [at('/b', ['read', 'write'], ['write']), 400, /both allows and denies write$/],

@@ -132,6 +132,14 @@ void t.test('notes name grants without effect, and storages that show what is de
     allowed: true,
     notes: [/^of a folder here remove is refused, because the grants at \/sales\/a\/b/],
   })
+  await admin.post('/api/admin/user/update', {
+    id,
+    username: 'ann',
+    grants: ['/sales/Pay', '/sales/pay'].map((path) => ({ path, allow: ['see'] })),
+  })
+  t.same((await explained(admin, { path: '/sales/pay/june' })).notes, [
+    'where the storage ignores case, the grants at /sales/Pay and /sales/pay are of one path',
+  ])
 })
 
 void t.test('what cannot be asked is refused', async (t) => {
