@@ -146,6 +146,7 @@ export class Accounts {
       store,
       queue: this.#queue,
       hashes,
+      groups: () => this.groups,
       onChanged: (before, after) => this.#userChanged(before, after),
       now,
     })

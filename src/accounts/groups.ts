@@ -16,10 +16,10 @@ type NewGroup = Omit<Group, 'id' | 'requireTwoStep'> & Partial<Pick<Group, 'requ
 /** Undefined fields are unchanged. */
 type GroupChanges = { readonly [Field in keyof Omit<Group, 'id'>]?: Group[Field] | undefined }
 
-/** Grants that are stored with a group, in the same transaction. */
-export interface GrantsOfGroup {
+/** Grants that are stored with a group or a user, in the same transaction. */
+export interface StoredWith {
   readonly checked: NonNullable<GroupContents['grants']>
-  /** Called when they are stored. Who joins the group has its permissions when this has resolved. */
+  /** Called when they are stored. Who joins a group has its permissions when this has resolved. */
   readonly reload: () => Promise<void>
 }
 
@@ -65,7 +65,7 @@ export class Groups {
    * Rejects with `exists` for a taken name, and with `invalid` for a name or permission that cannot be used, for an
    * unknown member, for the guest in a group of admins, and for too many groups or members.
    */
-  create(group: NewGroup, grants?: GrantsOfGroup): Promise<Group> {
+  create(group: NewGroup, grants?: StoredWith): Promise<Group> {
     return this.#change(async ({ groups }) => {
       const { members, requireTwoStep = false, ...others } = group
       const row = { ...others, requireTwoStep }
@@ -82,7 +82,7 @@ export class Groups {
    * Rejects as `create`, and with `not_found`. What members may do is asked at each use, so no session ends, except
    * those of members who must set up two-step verification now. Who leaves the group has nothing of the changes.
    */
-  update(id: number, changes: GroupChanges, grants?: GrantsOfGroup): Promise<Group> {
+  update(id: number, changes: GroupChanges, grants?: StoredWith): Promise<Group> {
     return this.#change(async ({ groups }) => {
       const { name, description, permission, admin, requireTwoStep, members } = changes
       const row = {
@@ -112,22 +112,17 @@ export class Groups {
     })
   }
 
-  /** Makes the user a member of these groups, and of no others. Rejects with `invalid` as `assertMayJoin`. */
-  async setGroupsOf(userId: number, ids: readonly number[]): Promise<void> {
-    const { queue, store } = this.options
-    await queue.add(async () => {
-      this.assertMayJoin(this.options.user(userId)?.role, ids)
-      await store.groups.setGroupsOf(userId, ids)
-      await this.reload()
-    })
-  }
-
-  /** Throws `invalid` for an unknown group, and for the guest in a group of admins. `role`: that of the user. */
-  assertMayJoin(role: UserRow['role'] | undefined, ids: readonly number[]): void {
+  /**
+   * Throws `invalid` for an unknown group, for the guest in a group of admins, and for a group that can have no more
+   * members. `user`: undefined for a new one.
+   */
+  assertMayJoin(user: Pick<UserRow, 'id' | 'role'> | undefined, ids: readonly number[]): void {
+    const own = new Set(user && this.of(user.id).groups)
     for (const id of ids) {
       const group = this.#byId.get(id)
       if (group === undefined) throw new GatewayError('invalid', { reason: `there is no group ${id}` })
-      if (role === 'guest' && group.admin) throw guestAdmin()
+      if (user?.role === 'guest' && group.admin) throw guestAdmin()
+      if (!own.has(id)) checkMemberCount(group.members.length + 1)
     }
   }
 
@@ -140,10 +135,11 @@ export class Groups {
     this.#replace(rows.map((row) => ({ ...row, members: (members.get(row.id) ?? []).sort((a, b) => a - b) })))
   }
 
-  /** Forgets a user who was deleted. */
-  evictUser(userId: number): void {
-    if (!this.#byUser.has(userId)) return
-    this.#replace(this.list().map((group) => ({ ...group, members: group.members.filter((id) => id !== userId) })))
+  /** Forgets that a user is a member of groups, but of those that are kept, until they are read again. */
+  evictUser(userId: number, kept: readonly number[] = []): void {
+    if (this.of(userId).groups.every((id) => kept.includes(id))) return
+    const without = (group: Group) => ({ ...group, members: group.members.filter((id) => id !== userId) })
+    this.#replace(this.list().map((group) => (kept.includes(group.id) ? group : without(group))))
   }
 
   /** Forgets the other members until the groups are read again. */
@@ -191,7 +187,7 @@ export class Groups {
 
   /** Throws `invalid` for an unknown user, for the guest in a group of admins, and for too many members. */
   #assertMembers(members: readonly number[], admin: boolean): void {
-    if (members.length > maxMembers) throw tooMany(`a group can have at most ${maxMembers} members`)
+    checkMemberCount(members.length)
     for (const id of members) {
       const user = this.options.user(id)
       if (user === undefined) throw new GatewayError('invalid', { reason: `there is no user ${id}` })
@@ -206,6 +202,11 @@ function groupMissing(id: number): GatewayError {
 
 function guestAdmin(): GatewayError {
   return new GatewayError('invalid', { reason: 'the guest cannot be in a group whose members are admins' })
+}
+
+/** Throws `invalid` for more members than a group can have. */
+export function checkMemberCount(count: number): void {
+  if (count > maxMembers) throw tooMany(`a group can have at most ${maxMembers} members`)
 }
 
 function tooMany(reason: string): GatewayError {

@@ -5,9 +5,10 @@ import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors
 import { cleanPath } from '../base/path.js'
 import { isDecoded } from '../base/utf8.js'
 import type { Role, UserRow } from '../database/rows.js'
-import type { Store } from '../database/tables.js'
+import type { Store, UserContents } from '../database/tables.js'
 import { checkNetworks } from './admission.js'
 import type { FairQueue, Requester } from './fair-queue.js'
+import type { Groups, StoredWith } from './groups.js'
 import { RecentCounts } from '../base/bounded-tables.js'
 import { hashPassword, staticHash } from './passwords.js'
 import { checkPermission } from './principal.js'
@@ -36,6 +37,13 @@ export type UserChanges = { readonly [Field in keyof NewUser]?: NewUser[Field] |
   readonly otpSecret?: string | undefined
 }
 
+/** Groups and grants that are stored with a user; undefined ones are unchanged. */
+export interface RightsOfUser {
+  /** The ids of all its groups. */
+  readonly groups?: readonly number[] | undefined
+  readonly grants?: StoredWith | undefined
+}
+
 /** Called for each account that was changed, or deleted (`after` is undefined), by this or another process. */
 type UserListener = (before: UserRow, after: UserRow | undefined) => void
 
@@ -45,6 +53,7 @@ interface UsersOptions {
   readonly queue: PQueue
   /** In which slow hashes take their turns. */
   readonly hashes: FairQueue
+  readonly groups: () => Pick<Groups, 'assertMayJoin' | 'evictUser' | 'reload'>
   readonly onChanged: UserListener
   readonly now: () => number
 }
@@ -85,11 +94,15 @@ export class Users {
   }
 
   /**
-   * Creates a general user. `invalid` for another role or invalid fields, `exists` for a taken name, `throttled` if
-   * the requester has too many passwords to be hashed, `aborted`. `requester`: the account itself if omitted.
+   * Creates a general user, with its groups and grants, which may deny something: it can be used when they are in
+   * force. `invalid` for another role, invalid fields or as `Groups.assertMayJoin`, `exists` for a taken name,
+   * `throttled` if the requester has too many passwords to be hashed, `aborted`. `requester`: the account itself if
+   * omitted.
    */
-  async create(user: NewUser, requester?: Requester): Promise<UserRow> {
+  async create(user: NewUser, requester?: Requester, rights: RightsOfUser = {}): Promise<UserRow> {
     if (user.role !== 'general') throw new GatewayError('invalid', { detail: 'built_in_role' })
+    const assertMayJoin = () => this.options.groups().assertMayJoin(undefined, rights.groups ?? [])
+    assertMayJoin()
     const fields = {
       username: checkUsername(user.username),
       passwordTime: 0,
@@ -107,18 +120,21 @@ export class Users {
     this.#assertFree(fields.username)
     const row = { ...fields, passwordHash: await this.#hash(password, fields.username, requester) }
     return this.options.queue.add(async () => {
-      const created = await withNameTakenReason(this.options.store.users.insert(row))
+      assertMayJoin()
+      const created = await withNameTakenReason(this.options.store.users.insert(row, contentsOf(rights)))
+      await rights.grants?.reload()
+      if (rights.groups !== undefined) await this.options.groups().reload()
       this.#put(created)
       return created
     })
   }
 
   /**
-   * Changes a user. A new password or name, and disabling, revoke all tokens of the account. `not_found`, `exists` for
-   * a taken name, `invalid` for invalid fields, also for an end of the built-in admin, `throttled` and `aborted` as
-   * `create`.
+   * Changes a user, with its groups and grants, in one transaction. A new password or name, and disabling, revoke all
+   * tokens of the account; other groups and grants end no session. `not_found`, `exists` for a taken name, `invalid` as
+   * `create` and for an end of the built-in admin, `throttled` and `aborted` as `create`.
    */
-  async update(id: number, changes: UserChanges, requester?: Requester): Promise<UserRow> {
+  async update(id: number, changes: UserChanges, requester?: Requester, rights: RightsOfUser = {}): Promise<UserRow> {
     const { username, password, basePath, role, permission, disabled, ssoId, otpSecret } = changes
     const { grantedOnly, allowFrom, expires } = changes
     const fields = {
@@ -149,6 +165,7 @@ export class Users {
       // What is refused anyway must not cost a slow hash.
       const user = this.#byId.get(id) ?? (await this.#change(id, () => ({})))
       assertAllowed(user)
+      this.options.groups().assertMayJoin(user, rights.groups ?? [])
       if (username !== undefined && username !== user.username) this.#assertFree(username)
       passwordHash = await this.#hash(password, user.username, requester)
     }
@@ -159,7 +176,7 @@ export class Users {
       const revokesTokens = password !== undefined || renamed || (disabled === true && !stored.disabled)
       return revokesTokens ? { ...changed, passwordTime: this.#nextPasswordTime(stored) } : changed
     }
-    return this.#change(id, decide)
+    return this.#change(id, decide, rights)
   }
 
   /**
@@ -230,9 +247,21 @@ export class Users {
     return Math.max(Math.floor(this.options.now() / 1000), passwordTime + 1)
   }
 
-  #change(id: number, decide: (stored: UserRow) => Partial<UserRow>): Promise<UserRow> {
+  #change(id: number, decide: (stored: UserRow) => Partial<UserRow>, rights: RightsOfUser = {}): Promise<UserRow> {
     return this.options.queue.add(async () => {
-      const updated = await withNameTakenReason(this.options.store.users.change(id, decide))
+      const { store } = this.options
+      const memberships = this.options.groups()
+      if (rights.groups !== undefined) {
+        memberships.assertMayJoin(this.#byId.get(id), rights.groups)
+        // Who leaves a group has nothing of the other changes.
+        memberships.evictUser(id, rights.groups)
+      }
+      const change = async () => {
+        const changed = await withNameTakenReason(store.users.change(id, decide, contentsOf(rights)))
+        await rights.grants?.reload()
+        return changed
+      }
+      const updated = await change().finally(() => (rights.groups === undefined ? undefined : memberships.reload()))
       this.#put(updated)
       return updated
     })
@@ -277,6 +306,10 @@ export class Users {
       if (current !== previous) this.options.onChanged(previous, current)
     }
   }
+}
+
+function contentsOf({ groups, grants }: RightsOfUser): UserContents {
+  return { groups, grants: grants?.checked }
 }
 
 /** Adds a reason to the error for a taken name. */

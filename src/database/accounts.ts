@@ -16,9 +16,10 @@ import {
   type StoredRow,
 } from './columns.js'
 import type { Database } from './database.js'
+import { storeContentsOfUser } from './grants.js'
 import { RowTable } from './row-table.js'
 import type { AppPasswordRow, ConsoleSessionRow, KeyRow, Role, UserRow } from './rows.js'
-import type { Store } from './tables.js'
+import type { Store, UserContents } from './tables.js'
 
 const userColumns: Columns<UserRow> = {
   id: integer('id'),
@@ -41,7 +42,20 @@ export class UsersTable extends RowTable<UserRow> {
     super(database, 'users', userColumns)
   }
 
-  async change(id: number, decide: (stored: UserRow) => Partial<Omit<UserRow, 'id'>>): Promise<UserRow> {
+  override async insert(row: Omit<UserRow, 'id'>, contents?: UserContents): Promise<UserRow> {
+    if (contents?.groups === undefined && contents?.grants === undefined) return super.insert(row)
+    return this.database.transaction(async (query) => {
+      const inserted = await this.insertWith(query, row)
+      await storeContentsOfUser(query, inserted.id, contents)
+      return inserted
+    })
+  }
+
+  async change(
+    id: number,
+    decide: (stored: UserRow) => Partial<Omit<UserRow, 'id'>>,
+    contents: UserContents = {},
+  ): Promise<UserRow> {
     return this.database.guarded('users', async (query) => {
       const stored = await query<StoredRow>(this.table).where({ id }).first()
       if (stored === undefined) throw new GatewayError('not_found', { reason: 'there is no such row' })
@@ -52,6 +66,7 @@ export class UsersTable extends RowTable<UserRow> {
           .whereNot({ password_time: updated.passwordTime })
           .delete()
       }
+      await storeContentsOfUser(query, id, contents)
       return updated
     })
   }

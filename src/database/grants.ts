@@ -5,7 +5,7 @@ import { Database } from './database.js'
 import { following, PathTable } from './path-table.js'
 import { RowTable } from './row-table.js'
 import type { Grant, GroupMember, GroupRow, Right } from './rows.js'
-import type { GroupContents } from './tables.js'
+import type { GroupContents, UserContents } from './tables.js'
 
 const groupColumns: Columns<GroupRow> = {
   id: integer('id'),
@@ -59,6 +59,7 @@ export class GroupsTable extends RowTable<GroupRow> {
     await this.#replaceMembers({ group_id: groupId }, rows)
   }
 
+  /** Replaces the groups of a user in one transaction. `not_found` as `setMembers`. */
   async setGroupsOf(userId: number, groupIds: readonly number[]): Promise<void> {
     const rows = [...new Set(groupIds)].map((groupId) => ({ group_id: groupId, user_id: userId }))
     await this.#replaceMembers({ user_id: userId }, rows)
@@ -79,6 +80,17 @@ async function storeContents(query: Knex, groupId: number, { members, grants }: 
   const within = new Database(query)
   if (members !== undefined) await new GroupsTable(within).setMembers(groupId, members)
   if (grants !== undefined) await new GrantsTable(within).replace({ userId: undefined, groupId }, grants)
+}
+
+/** `query`: of the transaction. */
+export async function storeContentsOfUser(
+  query: Knex,
+  userId: number,
+  { groups, grants }: UserContents,
+): Promise<void> {
+  const within = new Database(query)
+  if (groups !== undefined) await new GroupsTable(within).setGroupsOf(userId, groups)
+  if (grants !== undefined) await new GrantsTable(within).replace({ userId, groupId: undefined }, grants)
 }
 
 type GrantFields = Pick<Grant, 'path' | 'allow' | 'deny'>

@@ -66,6 +66,12 @@ export interface GroupContents {
   readonly grants?: readonly Pick<Grant, 'path' | 'allow' | 'deny'>[] | undefined
 }
 
+/** What is stored with a user; undefined fields are unchanged. */
+export interface UserContents extends Pick<GroupContents, 'grants'> {
+  /** The ids of its groups. */
+  readonly groups?: readonly number[] | undefined
+}
+
 /** An attempt to sign in whose outcome is pending. */
 export interface SignInAttempt {
   /** Marks it as failed now. */
@@ -185,7 +191,8 @@ export interface Store extends FileRecords {
   readonly relaxed: FileRecords & { readonly tasks: Pick<Store['tasks'], 'setProgress'> }
   readonly users: {
     all(): Promise<UserRow[]>
-    insert(row: New<UserRow>): Promise<UserRow> // `exists` for a taken name
+    /** In one transaction. `exists` for a taken name, `not_found` if a group does not exist. */
+    insert(row: New<UserRow>, contents?: UserContents): Promise<UserRow>
     /**
      * Inserts what `make` returns unless a user has this role, in one transaction, during which no other process does.
      * An error of `make` cancels it. `exists` for a taken name.
@@ -193,9 +200,10 @@ export interface Store extends FileRecords {
     addFirst(role: Role, make: () => New<UserRow>): Promise<void>
     /**
      * Updates the row with what `decide` returns for the stored row, in one transaction. An error of `decide` cancels
-     * the update. A new `passwordTime` deletes the console sessions of the user. `not_found`, `exists`.
+     * the update. A new `passwordTime` deletes the console sessions of the user. `not_found`, also if a group does not
+     * exist, `exists`.
      */
-    change(id: number, decide: (stored: UserRow) => Partial<New<UserRow>>): Promise<UserRow>
+    change(id: number, decide: (stored: UserRow) => Partial<New<UserRow>>, contents?: UserContents): Promise<UserRow>
     /** Marks the one-time code of this time step as used: false if that step, or a later one, was used before. */
     useOtpStep(id: number, step: number): Promise<boolean>
     delete(id: number): Promise<boolean>
@@ -281,8 +289,6 @@ export interface Store extends FileRecords {
     delete(id: number): Promise<boolean> // with its members and grants
     /** Replaces the members in one transaction. `not_found` if a user, or the group, does not exist. */
     setMembers(groupId: number, userIds: readonly number[]): Promise<void>
-    /** Replaces the groups of a user in one transaction. `not_found` as `setMembers`. */
-    setGroupsOf(userId: number, groupIds: readonly number[]): Promise<void>
   }
   /** Deleted with their user or group. */
   readonly grants: PathRows<Grant> & {

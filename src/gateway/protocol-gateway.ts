@@ -51,10 +51,7 @@ interface ProtocolAccounts extends Pick<
     Accounts['users'],
     'byName' | 'byUniqueRole' | 'create' | 'delete' | 'endSessions' | 'get' | 'list' | 'update' | 'updateOwn'
   >
-  readonly groups: Pick<
-    Accounts['groups'],
-    'assertMayJoin' | 'create' | 'delete' | 'get' | 'list' | 'of' | 'setGroupsOf' | 'update'
-  >
+  readonly groups: Pick<Accounts['groups'], 'create' | 'delete' | 'get' | 'list' | 'of' | 'update'>
   readonly keys: Pick<Accounts['keys'], 'add' | 'delete' | 'get' | 'list'>
   readonly appPasswords: Pick<Accounts['appPasswords'], 'add' | 'delete' | 'get' | 'list'>
   readonly consoleSessions: Pick<Accounts['consoleSessions'], 'close' | 'delete' | 'find' | 'list'>

@@ -3,8 +3,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { http } from '../../protocols/http/index.js'
 import { permissionBits } from '../../src/accounts/principal.js'
-import { maxGroups } from '../../src/accounts/groups.js'
-import { groupRow } from '../database/store-rows.js'
+import { maxGroups, maxMembers } from '../../src/accounts/groups.js'
+import { root } from '../../src/base/path.js'
+import { groupOf } from '../../src/installation/import/group.js'
+import { ImportedGrants } from '../../src/installation/import/grants.js'
+import { groupRow, userRow } from '../database/store-rows.js'
 import { credentials, fixture, openAccounts } from './accounts-fixture.js'
 
 void t.test('the permissions of groups are in force at once, and no session ends', async (t) => {
@@ -74,7 +77,7 @@ void t.test('groups are created, changed and deleted', async (t) => {
   t.same(one.members, [ada.id])
   t.same(principal.membership.groups, [one.id], 'at once')
   const two = await groups.create({ ...none, name: 'two' })
-  await groups.setGroupsOf(ada.id, [two.id, two.id])
+  await users.update(ada.id, {}, undefined, { groups: [two.id, two.id] })
   t.same(principal.membership.groups, [two.id])
   t.strictSame(await groups.update(one.id, { description: 'first' }), { ...one, description: 'first', members: [] })
   await groups.update(one.id, { members: [ada.id, ada.id], admin: true })
@@ -108,6 +111,49 @@ void t.test('what another process has deleted meanwhile is reported', async (t) 
   const other = await openAccounts(t, file, clock)
   await other.accounts.groups.delete(group.id)
   await t.rejects(accounts.groups.update(group.id, { name: 'two' }), { code: 'not_found' })
+})
+
+void t.test('a user is changed with its groups and grants, or not at all', async (t) => {
+  const { accounts, ada, store } = await fixture(t)
+  const { groups, users } = accounts
+  const one = await groups.create({ ...none, name: 'one', members: [ada.id] })
+  const two = await groups.create({ ...none, name: 'two' })
+  await store.groups.delete(two.id)
+  const grants = { checked: [{ path: root, allow: [], deny: ['read'] as const }], reload: async () => undefined }
+  const rights = { groups: [two.id], grants }
+  await t.rejects(users.update(ada.id, { permission: 0 }, undefined, rights), { code: 'not_found' })
+  t.match(users.get(ada.id), { permission: ada.permission })
+  t.same(groups.of(ada.id).groups, [one.id])
+  t.same(await store.grants.all(), [])
+  const eve = { ...ada, username: 'eve', password: 'password', expires: null }
+  await t.rejects(users.create(eve, undefined, { groups: [99] }), { code: 'invalid', reason: 'there is no group 99' })
+  let seen: unknown
+  const reload = async () => void (seen = users.byName('eve'))
+  const { id } = await users.create(eve, undefined, { groups: [one.id], grants: { ...grants, reload } })
+  t.equal(seen, undefined, 'it can sign in when its denials are in force')
+  t.same(groups.of(id).groups, [one.id])
+  t.match(await store.grants.all(), [{ userId: id, deny: ['read'] }])
+})
+
+void t.test('nobody joins a group that is full, by whichever change', async (t) => {
+  const { accounts, ada, store } = await fixture(t)
+  const { groups, users } = accounts
+  const full = await groups.create({ ...none, name: 'full', members: [ada.id] })
+  const ids: number[] = []
+  for (let index = 0; index < 2; index++) ids.push((await store.users.insert(userRow({ username: `u${index}` }))).id)
+  await accounts.reload()
+  const list = groups.get(full.id)?.members as number[]
+  // As if there were so many users: they are only counted.
+  while (list.length < maxMembers) list.push(-list.length)
+  const refused = { code: 'invalid', reason: 'a group can have at most 10000 members' }
+  const [id = 0] = ids
+  await t.rejects(users.update(id, {}, undefined, { groups: [full.id] }), refused)
+  const eve = { ...ada, username: 'eve', password: 'password', expires: null }
+  await t.rejects(users.create(eve, undefined, { groups: [full.id] }), refused)
+  const members = Array.from({ length: maxMembers + 1 }, () => id)
+  const imported = { name: 'x', description: '', permission: 0, members, grants: [] }
+  t.throws(() => groupOf(imported, [], new ImportedGrants()), refused)
+  await users.update(ada.id, {}, undefined, { groups: [full.id] })
 })
 
 void t.test('all groups together have an end', async (t) => {

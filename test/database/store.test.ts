@@ -363,12 +363,16 @@ for (const engine of engines) {
       await t.rejects(groups.insert(group), { code: 'exists' })
       await groups.setMembers(sales.id, [userId, userId])
       t.same(await groups.members(), [{ groupId: sales.id, userId }])
-      await groups.setGroupsOf(userId, [])
+      const same = () => ({})
+      await users.change(userId, same, { groups: [] })
       t.same(await groups.members(), [])
-      await groups.setGroupsOf(userId, [sales.id, sales.id])
+      await users.change(userId, same, { groups: [sales.id, sales.id] })
       t.same(await groups.members(), [{ groupId: sales.id, userId }])
       await t.rejects(groups.setMembers(sales.id, [userId, 99]), { code: 'not_found' })
-      await t.rejects(groups.setGroupsOf(userId, [99]), { code: 'not_found' })
+      const renamed = () => ({ username: 'eve' })
+      await t.rejects(users.change(userId, renamed, { groups: [99] }), { code: 'not_found' })
+      await t.rejects(users.insert(userRow({ username: 'eve' }), { groups: [99] }), { code: 'not_found' })
+      t.match(await users.all(), [{ username: 'ada' }], 'all of it, or nothing')
       const granted = [{ path: asPath('/g'), allow: ['see'] as const, deny: [] }]
       const contents = { members: [userId, 99], grants: granted }
       await t.rejects(groups.insert(groupRow({ name: 'other' }), contents), { code: 'not_found' })
@@ -967,7 +971,7 @@ for (const engine of engines) {
         ['groups', () => other.groups.insert(groupRow({}))],
         ['accounts', () => other.users.insert(userRow({}))],
         ['groups', () => other.groups.setMembers(1, [2])],
-        ['groups', () => other.groups.setGroupsOf(2, [])],
+        ['groups', () => other.users.change(2, () => ({}), { groups: [] })],
         ['grants', () => other.grants.insert(grantRow({ groupId: 1, path: from }))],
         ['grants', () => other.intents.insert(move).then((id) => other.intents.apply(id, root))],
         ['grants', () => other.grants.move(to, from)],

@@ -1,9 +1,9 @@
 /** Administration of accounts. */
 import { z } from 'zod'
-import type { Requester } from '../../../src/accounts/fair-queue.js'
-import type { NewUser } from '../../../src/accounts/users.js'
+import { maxMembers } from '../../../src/accounts/groups.js'
+import type { RightsOfUser } from '../../../src/accounts/users.js'
 import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
-import { checkGrants, type NewGrant } from '../../../src/tree/grants.js'
+import type { NewGrant } from '../../../src/tree/grants.js'
 import { requesterOf, tooManyPasswords, unknownUser, userData, userObject } from '../compat/account-objects.js'
 import { grantList, grantRefusals, guestAdmin } from '../compat/grant-object.js'
 import { roleValue } from '../compat/roles.js'
@@ -88,6 +88,7 @@ const accountRefusals: readonly Refusal[] = [
   coreRefusal('invalid', { detail: 'admin_disabled' }),
   { ...relativePath, when: '`base_path` contains `..`' },
   { code: 400, text: 'there is no group …', error: 'invalid' },
+  { code: 400, text: `a group can have at most ${maxMembers} members`, error: 'invalid' },
   guestAdmin,
   ...grantRefusals,
   { code: 500, text: 'a user of this name exists already', error: 'exists' },
@@ -142,8 +143,10 @@ export const adminUserEndpoints = [
         ...user
       } = fields
       const account = { ...user, basePath, ssoId, grantedOnly: onlyGranted, allowFrom: allowedFrom }
-      const rights = { groups: ids, grants: list }
-      await withRowErrors(unknownUser, () => createUser(gateway, account, rights, requesterOf(principal, context)))
+      const rights = rightsOf(gateway, undefined, ids, list)
+      await withRowErrors(unknownUser, async () => {
+        await gateway.accounts.users.create(account, requesterOf(principal, context), rights)
+      })
     },
   }),
 
@@ -169,12 +172,9 @@ export const adminUserEndpoints = [
       if (id === principal.userId && !accounts.isPermanentToken(tokenOf(context.req))) {
         accounts.assertStaysIn(id, changes, api.clientOf(context.req).address)
       }
-      if (ids !== undefined) accounts.groups.assertMayJoin(accounts.users.get(id)?.role, ids)
-      if (list !== undefined) checkGrants(list)
+      const rights = rightsOf(gateway, id, ids, list)
       await withRowErrors(unknownUser, async () => {
-        await accounts.users.update(id, changes, requesterOf(principal, context))
-        if (list !== undefined) await gateway.grants.replace({ userId: id }, list)
-        if (ids !== undefined) await accounts.groups.setGroupsOf(id, ids)
+        await accounts.users.update(id, changes, requesterOf(principal, context), rights)
       })
     },
   }),
@@ -245,26 +245,13 @@ export const adminUserEndpoints = [
   }),
 ]
 
-/** Creates a user, which can sign in when it has its groups and grants: they may deny something. */
-async function createUser(
-  { accounts, grants: stored }: ProtocolGateway,
-  user: NewUser,
-  rights: { readonly groups: readonly number[]; readonly grants: readonly NewGrant[] },
-  requester: Requester,
-): Promise<void> {
-  checkGrants(rights.grants)
-  accounts.groups.assertMayJoin(user.role, rights.groups)
-  if (rights.grants.length + rights.groups.length === 0) {
-    await accounts.users.create(user, requester)
-    return
-  }
-  const { id } = await accounts.users.create({ ...user, disabled: true }, requester)
-  try {
-    await stored.replace({ userId: id }, rights.grants)
-    await accounts.groups.setGroupsOf(id, rights.groups)
-    if (!user.disabled) await accounts.users.update(id, { disabled: false })
-  } catch (error) {
-    await accounts.users.delete(id)
-    throw error
-  }
+/** What is stored with a user. Throws `invalid` for grants that it cannot have. `id`: undefined for a new user. */
+function rightsOf(
+  { grants: stored }: ProtocolGateway,
+  id: number | undefined,
+  ids: readonly number[] | undefined,
+  list: readonly NewGrant[] | undefined,
+): RightsOfUser {
+  const checked = list && stored.check(list, id === undefined ? undefined : { userId: id })
+  return { groups: ids, grants: checked && { checked, reload: () => stored.reload() } }
 }

@@ -1,5 +1,6 @@
 /** What AList and OpenList store, as rows of an installation. Nothing is read or written here. */
 import { isAbsolute } from 'node:path'
+import { maxMembers } from '../../accounts/groups.js'
 import { isOtpSecret } from '../../accounts/otp.js'
 import { allPermissions } from '../../accounts/principal.js'
 import { wrapSaltedHash } from '../../accounts/passwords.js'
@@ -121,6 +122,9 @@ async function usersOf(
       const ids = rolesOf(row.role)
       const role = ids.includes(adminRole) ? 'admin' : ids.includes(1) ? 'guest' : 'general'
       const byRoles = hasRoles && role !== 'admin' ? rightsByRoles(ids, roles) : undefined
+      const isFull = (id: number) => (members.get(id)?.length ?? 0) >= maxMembers
+      const full =
+        byRoles !== undefined && ids.some(isFull) ? [`one of its roles has ${maxMembers} members already`] : []
       const known = program === 'openlist' && !hasRoles ? allPermissions : sharedPermissions
       const otpSecret = textOf(row.otp_secret)
       const isUsable = otpSecret === '' || isOtpSecret(otpSecret)
@@ -140,9 +144,13 @@ async function usersOf(
         keys: [],
         grants: [],
       } as const
-      const faults = [...(byRoles?.faults ?? []), ...(isUsable ? [] : ['its two-step secret is not usable'])]
+      const faults = [...(byRoles?.faults ?? []), ...full, ...(isUsable ? [] : ['its two-step secret is not usable'])]
       const { user, changes } = userOf(draft, users, faults)
-      return { user, changes: [...changes, ...(byRoles?.changes ?? [])], roles: byRoles === undefined ? [] : ids }
+      return {
+        user,
+        changes: [...changes, ...(byRoles?.changes ?? [])],
+        roles: byRoles === undefined ? [] : ids.filter((id) => !isFull(id)),
+      }
     })
     if (mapped === undefined) continue
     const { user, changes } = mapped

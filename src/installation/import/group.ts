@@ -1,12 +1,12 @@
 /** Checks what every imported group must have. */
-import { checkGroup, maxGroups } from '../../accounts/groups.js'
+import { checkGroup, checkMemberCount, maxGroups } from '../../accounts/groups.js'
 import { GatewayError } from '../../base/errors.js'
 import type { ImportedGroup } from '../../database/installation.js'
 import type { ImportedGrants } from './grants.js'
 
 /**
  * A group whose members are not admins. `taken`: the groups so far, whose names it cannot have. Throws `invalid` for
- * what no group can have, and for too many groups or grants.
+ * what no group can have, and for too many groups, members or grants.
  */
 export function groupOf(
   group: Pick<ImportedGroup, 'name' | 'description' | 'permission' | 'members' | 'grants'>,
@@ -14,6 +14,7 @@ export function groupOf(
   allGrants: ImportedGrants,
 ): ImportedGroup {
   checkGroup(group)
+  checkMemberCount(group.members.length)
   if (taken.length >= maxGroups) {
     throw new GatewayError('invalid', { reason: `there can be at most ${maxGroups} groups` })
   }
