@@ -59,14 +59,17 @@ export async function signIn(
   }
 }
 
-/** Looks the key up for a query, and signs in only with a valid signature. */
+/**
+ * Looks the key up for a query, and signs in only with a valid signature. Whether the account can be used is asked
+ * after that: a query is answered alike for all.
+ */
 async function byKey(
   { accounts }: SignInDependencies,
   context: PublicKeyAuthContext,
   { address }: SignInClient,
 ): Promise<SignInResult> {
   if (algorithmOf(context) === undefined) throw refused()
-  const key = accounts.findKey(context.username, context.key.data, address)
+  const key = accounts.findKey(context.username, context.key.data)
   if (key?.type !== context.key.algo) throw refused()
   if (!context.signature) return 'offered'
   if (!hasValidSignature(context)) throw refused()

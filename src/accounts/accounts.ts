@@ -480,26 +480,30 @@ export class Accounts {
   }
 
   /**
-   * The key of this blob if `username` has it. Records nothing. Throws `denied` if the account cannot be used from this
-   * address.
+   * The key of this blob if `username` has it. Records nothing, and does not ask whether the account can be used: who
+   * knows a public key has proved nothing yet.
    */
-  findKey(username: string, blob: Buffer, address?: string): KeyRow | undefined {
+  findKey(username: string, blob: Buffer): KeyRow | undefined {
     const user = this.users.byName(username)
-    const key = user && this.keys.find(user.id, blob)
-    if (key) this.#assertMayEnter(user, { address, purpose: 'use' })
-    return key
+    return user && this.keys.find(user.id, blob)
   }
 
   /**
    * The principal for a key whose signature was verified. Sets the time of last use. Revoked when the key is deleted.
-   * Rejects as `findKey` throws.
+   * Rejects with `denied` if the account cannot be used from this address.
    */
   async byKey(key: KeyRow, protocol: ProtocolFacts, address?: string): Promise<Principal> {
+    this.#ownerOf(key, address)
     await this.#recordUse(this.keys.touch(key))
-    const user = this.users.get(key.userId)
-    if (user === undefined || this.keys.get(key.id) === undefined) throw sessionRevoked(keyDeleted)
+    return this.#principal(this.#ownerOf(key, address), `key:${key.id}`, { protocol })
+  }
+
+  /** The account of a key, if it can be used now. */
+  #ownerOf({ id, userId }: KeyRow, address: string | undefined): UserRow {
+    const user = this.users.get(userId)
+    if (user === undefined || this.keys.get(id) === undefined) throw sessionRevoked(keyDeleted)
     this.#assertMayEnter(user, { address, purpose: 'use' })
-    return this.#principal(user, `key:${key.id}`, { protocol })
+    return user
   }
 
   /**

@@ -36,7 +36,6 @@ type WayInName =
   | 'console session'
   | 'confirmation'
   | 'key'
-  | 'key that is offered'
 
 void t.test('one function decides, in this order', (t) => {
   const required = { requiresTwoStep: true }
@@ -123,7 +122,6 @@ async function waysIn(
     'console session': (address: string) => accounts.byConsoleSession(session.secret, http, { address }),
     confirmation: (address: string) => accounts.confirmConsoleSession(session.secret, credentials({ address })),
     key: (address: string) => accounts.byKey(key, sftp, address),
-    'key that is offered': async (address: string) => accounts.findKey('ada', key.blob, address),
   }
 }
 

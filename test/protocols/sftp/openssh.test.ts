@@ -113,4 +113,17 @@ void t.test('OpenSSH', { skip: lacks('sftp', 'scp', 'ssh') }, async (t) => {
       t.match(outcome.complaints, /SFTP only/)
     }
   })
+
+  await t.test(
+    'the key of a disabled account is accepted when it is offered, and its signature is refused',
+    async (t) => {
+      const { users } = protocol.gateway.accounts
+      await users.update(users.byName('ada')?.id ?? 0, { disabled: true })
+      const args = ['-o', 'LogLevel=DEBUG1', '-p', String(protocol.port), ...options, 'ada@127.0.0.1']
+      const { status, complaints } = await run('ssh', args)
+      t.equal(status, 255)
+      t.match(complaints, /Server accepts key/)
+      t.match(complaints, /Permission denied/)
+    },
+  )
 })

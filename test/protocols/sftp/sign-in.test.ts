@@ -171,20 +171,32 @@ void t.test('a user name or a password with bytes that are not UTF-8 is refused 
   t.same(asked, [])
 })
 
-void t.test('the log says of a known key that its account is disabled, and clients see no difference', async (t) => {
+void t.test('of a known key, only who signs with it is told that its account cannot be used', async (t) => {
   const protocol = await startProtocol(t)
   const { accounts } = protocol.gateway
   const pair = await generateKeyPair('ed25519', { comment: 'test' })
-  const key = await addKey(protocol, 'disabled', pair)
-  await accounts.users.update(key.userId, { disabled: true })
-  const data = (ssh2.utils.parseKey(pair.private) as ParsedKey).getPublicSSH()
-  const context = { method: 'publickey', username: 'ada', key: { algo: 'ssh-ed25519', data } } as unknown as AuthContext
-  await t.rejects(signIn(protocol.gateway, context, { address: '127.0.0.1' }), {
-    code: 'denied',
-    detail: 'account_disabled',
-    reason: 'the account is disabled',
-  })
-  await refused(t, protocol, { password: '', privateKey: pair.private })
+  const key = await addKey(protocol, 'known', pair)
+  const mine = ssh2.utils.parseKey(pair.private) as ParsedKey
+  const query = { method: 'publickey', username: 'ada', key: { algo: 'ssh-ed25519', data: mine.getPublicSSH() } }
+  const blob = Buffer.from('what is signed')
+  const signed = { ...query, blob, signature: mine.sign(blob) }
+  const client = { address: '127.0.0.1' }
+  const usable = { disabled: false, expires: null, allowFrom: [] }
+  for (const [changes, detail] of [
+    [{}, undefined],
+    [{ disabled: true }, 'account_disabled'],
+    [{ expires: new Date(0) }, 'account_expired'],
+    [{ allowFrom: ['192.0.2.1'] }, 'network_refused'],
+  ] as const) {
+    await accounts.users.update(key.userId, { ...usable, ...changes })
+    t.equal(await signIn(protocol.gateway, query as unknown as AuthContext, client), 'offered', `${detail}`)
+    const signing = signIn(protocol.gateway, signed as unknown as AuthContext, client)
+    await (detail === undefined ? signing : t.rejects(signing, { code: 'denied', detail }))
+    const said: string[] = []
+    const options = { password: '', privateKey: pair.private, debug: (line: string) => void said.push(line) }
+    await (detail === undefined ? protocol.connect(options) : refused(t, protocol, options))
+    t.equal(said.filter((line) => line.includes('USERAUTH_PK_OK')).length, 1, `${detail}`)
+  }
 })
 
 void t.test('an account without the SFTP permission is rejected', async (t) => {
