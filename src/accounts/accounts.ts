@@ -87,10 +87,6 @@ function refusedSession(detail: AdmissionRefusal): GatewayError {
   return detail === 'two_step_set_up_required' ? notAdmitted(detail) : sessionRevoked({ detail })
 }
 
-function earlierOf(one: Date | undefined, other: Date | undefined): Date | undefined {
-  return one === undefined || (other !== undefined && other < one) ? other : one
-}
-
 const keyDeleted = { reason: 'the key has been deleted' }
 const appPasswordDeleted = { reason: 'the app password has been deleted' }
 
@@ -261,13 +257,13 @@ export class Accounts {
     if (this.isPermanentToken(token)) {
       const admin = this.users.byUniqueRole('admin')
       if (admin === undefined) throw sessionRevoked({ detail: 'account_missing' })
-      const principal = this.#principal(admin, 'permanent', { protocol, signedIn: () => Infinity }, {})
+      const principal = this.#principal(admin, 'permanent', { protocol, signedIn: () => Infinity })
       this.#tokenCache.add(token, principal, Infinity)
       return principal
     }
     const { user, jti, iat, exp } = this.#validate(this.#tokens.read(token), visit)
     const by = { protocol, signedIn: () => iat * 1000 }
-    const principal = this.#principal(user, `token:${jti}`, by, { until: exp * 1000, end: user.expires })
+    const principal = this.#principal(user, `token:${jti}`, by, { tokenExpires: exp * 1000 })
     this.#tokenCache.add(token, principal, exp * 1000)
     return principal
   }
@@ -283,7 +279,7 @@ export class Accounts {
     const user = this.#activeUser(visit, userId, passwordTime)
     if (this.consoleSessions.get(id) === undefined) throw sessionRevoked({ detail: 'token_revoked' })
     const signedIn = () => this.consoleSessions.signedIn(id)
-    return this.#principal(user, `console:${id}`, { protocol, signedIn }, { until: expires, end: user.expires })
+    return this.#principal(user, `console:${id}`, { protocol, signedIn }, { tokenExpires: expires })
   }
 
   /** The session if another node has opened it just now. */
@@ -517,7 +513,8 @@ export class Accounts {
     if (row === undefined || user?.username !== username) return undefined
     this.#assertMayEnter(user, { address, purpose: 'use' })
     if (row.expires !== undefined && row.expires.getTime() <= this.#now()) {
-      throw new GatewayError('denied', { op: 'sign in', reason: 'this app password has expired' })
+      const reason = 'this app password has expired'
+      throw new GatewayError('denied', { op: 'sign in', detail: 'credential_expired', reason })
     }
     if (!protocol.appPasswords || !row.protocols.includes(protocol.name)) {
       throw new GatewayError('denied', { op: 'sign in', reason: 'this app password is for another protocol' })
@@ -525,9 +522,8 @@ export class Accounts {
     await this.#recordUse(this.appPasswords.touch(row))
     this.#assertUnchanged(user)
     if (this.appPasswords.get(row.id) === undefined) throw sessionRevoked(appPasswordDeleted)
-    const { folder, readOnly } = row
-    const end = earlierOf(user.expires, row.expires)
-    return this.#principal(user, `app:${row.id}`, { protocol, folder, readOnly }, { end })
+    const { folder, readOnly, expires: credentialEnds } = row
+    return this.#principal(user, `app:${row.id}`, { protocol, folder, readOnly }, { credentialEnds })
   }
 
   async #checkCode(user: UserRow, proof: Pick<Credentials, 'code' | 'address'>): Promise<void> {
@@ -597,7 +593,7 @@ export class Accounts {
     if (folder === undefined) throw new GatewayError('denied', { detail: 'share_refused', subject: path })
     const network = address === undefined ? undefined : networkOf(address)
     const by = { protocol, folder, share, network, ...(network !== undefined && { holder: network }) }
-    return this.#principal(creator, `share:${share.id}`, by, { end: earlierOf(creator.expires, end) })
+    return this.#principal(creator, `share:${share.id}`, by, { credentialEnds: end })
   }
 
   /** Ends the requests of visitors of a share. */
@@ -644,7 +640,7 @@ export class Accounts {
     user: UserRow,
     credential: Credential,
     { folder = root, ...by }: CredentialFacts,
-    lifetime: Lifetime = { end: user.expires },
+    lifetime: Omit<Lifetime, 'accountEnds'> = {},
   ): Principal {
     this.#cluster.assertCurrent()
     return new Principal({
@@ -657,7 +653,7 @@ export class Accounts {
       base: under(user.basePath, folder),
       folder,
       ...by,
-      signal: by.signal ?? this.#sessions.signal(user.id, credential, lifetime),
+      signal: by.signal ?? this.#sessions.signal(user.id, credential, { ...lifetime, accountEnds: user.expires }),
     })
   }
 

@@ -22,19 +22,21 @@ const gracePeriod = 24 * 3600_000
 
 /** Until when a credential is valid. */
 export interface Lifetime {
-  /** When it expires, in milliseconds since 1970: running operations may continue for the grace period. */
-  readonly until?: number | undefined
-  /** When the account, or what it has signed in with, ends: with it ends everything that runs. */
-  readonly end?: Date | undefined
+  /** When a token expires, in milliseconds since 1970: running operations may continue for the grace period. */
+  readonly tokenExpires?: number | undefined
+  /** When the account ends: with it ends everything that runs. */
+  readonly accountEnds?: Date | undefined
+  /** When an app password or a share ends: with it ends everything that runs by it. */
+  readonly credentialEnds?: Date | undefined
 }
 
+/** Times are in milliseconds since 1970. */
 interface Session {
   readonly controller: AbortController
-  readonly until: number
-  end: number
+  readonly tokenExpires: number
+  accountEnds: number
+  credentialEnds: number
 }
-
-const expired = { detail: 'account_expired', reason: 'the account, or its app password, has expired' } as const
 
 /** Maximum milliseconds between two looks at the clock, which may be set meanwhile. */
 const clockInterval = 60_000
@@ -43,21 +45,23 @@ const clockInterval = 60_000
 export class Sessions {
   readonly #users = new Map<number, Map<Credential, Session>>()
   #timer: NodeJS.Timeout | undefined
-  /** The earliest `end` of a session, which the timer waits for. */
+  /** The earliest end of a session, which the timer waits for. */
   #earliest = Infinity
 
   /** `now`: milliseconds since 1970. */
   constructor(private readonly now: () => number) {}
 
   /** The signal of a credential. */
-  signal(userId: number, credential: Credential, { until = Infinity, end }: Lifetime = {}): AbortSignal {
+  signal(userId: number, credential: Credential, lifetime: Lifetime = {}): AbortSignal {
+    const { tokenExpires = Infinity, accountEnds, credentialEnds } = lifetime
     const credentials = this.#users.get(userId) ?? new Map<Credential, Session>()
     this.#users.set(userId, credentials)
-    const session = credentials.get(credential) ?? { controller: newController(), until, end: Infinity }
+    const session = credentials.get(credential) ?? newSession(tokenExpires)
     credentials.set(credential, session)
     // Whoever asks last has read the account last.
-    session.end = end?.getTime() ?? Infinity
-    if (session.end < this.#earliest) this.#wakeAt(session.end)
+    session.accountEnds = accountEnds?.getTime() ?? Infinity
+    session.credentialEnds = credentialEnds?.getTime() ?? Infinity
+    if (endOf(session) < this.#earliest) this.#wakeAt(endOf(session))
     return session.controller.signal
   }
 
@@ -79,8 +83,11 @@ export class Sessions {
     const now = this.now()
     let earliest = Infinity
     for (const [userId, credentials] of [...this.#users]) {
-      this.end(userId, expired, (each) => (credentials.get(each)?.end ?? Infinity) <= now)
-      for (const { end } of credentials.values()) earliest = Math.min(earliest, end)
+      const isDue = (each: Credential, end: 'accountEnds' | 'credentialEnds') =>
+        (credentials.get(each)?.[end] ?? Infinity) <= now
+      this.end(userId, { detail: 'account_expired' }, (each) => isDue(each, 'accountEnds'))
+      this.end(userId, { detail: 'credential_expired' }, (each) => isDue(each, 'credentialEnds'))
+      for (const session of credentials.values()) earliest = Math.min(earliest, endOf(session))
     }
     this.#wakeAt(earliest)
   }
@@ -105,16 +112,20 @@ export class Sessions {
   /** Aborts and removes the sessions of credentials that expired more than the grace period ago. */
   sweep(now: number): void {
     for (const [userId, credentials] of [...this.#users]) {
-      const expired = (credential: Credential): boolean =>
-        (credentials.get(credential)?.until ?? Infinity) + gracePeriod < now
-      this.end(userId, { detail: 'token_expired' }, expired)
+      const isExpired = (credential: Credential): boolean =>
+        (credentials.get(credential)?.tokenExpires ?? Infinity) + gracePeriod < now
+      this.end(userId, { detail: 'token_expired' }, isExpired)
     }
   }
 }
 
-function newController(): AbortController {
+function endOf({ accountEnds, credentialEnds }: Session): number {
+  return Math.min(accountEnds, credentialEnds)
+}
+
+function newSession(tokenExpires: number): Session {
   const controller = new AbortController()
   // Every request of a session adds a listener.
   setMaxListeners(0, controller.signal)
-  return controller
+  return { controller, tokenExpires, accountEnds: Infinity, credentialEnds: Infinity }
 }

@@ -107,6 +107,7 @@ const details = {
   account_missing: 'the account does not exist',
   account_disabled: 'the account is disabled',
   account_expired: 'this account has expired',
+  credential_expired: 'this credential has expired',
   network_refused: 'this account cannot be used from this network',
   two_step_set_up_required: 'this account must set up two-step verification first',
   guest_disabled: 'the guest account is disabled',

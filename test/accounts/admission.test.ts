@@ -325,9 +325,11 @@ void t.test('an app password opens one folder, until its end', async (t) => {
   clock.time += 1000
   await t.rejects(accounts.byPassword(credentials({ plain: password }), webdav), {
     code: 'denied',
+    detail: 'credential_expired',
     reason: 'this app password has expired',
   })
   t.ok(await until(() => principal.signal.aborted))
+  t.match(principal.signal.reason, { code: 'unauthenticated', detail: 'credential_expired' })
   t.equal(other.signal.aborted, false)
   await t.resolves(accounts.byPassword(credentials({ plain: whole.password }), webdav))
 })

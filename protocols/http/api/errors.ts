@@ -147,6 +147,7 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
   account_missing: 'failed find user: record not found',
   account_disabled: 'Current user is disabled, replace please',
   account_expired: ({ reason }) => reason,
+  credential_expired: ({ reason }) => reason,
   network_refused: ({ reason }) => reason,
   two_step_set_up_required: ({ reason }) => reason,
   guest_disabled: 'Guest user is disabled, login please',
