@@ -24,6 +24,13 @@ export const guestRefusal: Refusal = {
   error: 'unauthenticated',
   when: 'the guest calls',
 }
+/** What a user or a group cannot have together. */
+export const guestAdmin: Refusal = {
+  code: 400,
+  text: 'the guest cannot be in a group whose members are admins',
+  error: 'invalid',
+}
+
 export const adminRefusal: Refusal = { code: 403, text: 'You are not an admin', error: 'admins_only' }
 
 export const recentSignInRefusal: Refusal = {

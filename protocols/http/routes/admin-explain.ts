@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { cleanPath } from '../../../src/base/path.js'
 import { plainAddress } from '../../../src/net/addresses.js'
-import { right } from '../compat/grant-object.js'
+import { right } from '../api/grant-fields.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
 import { requiredText, signInBodyLimit, text } from '../api/fields.js'

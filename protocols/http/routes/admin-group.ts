@@ -1,7 +1,9 @@
 /** Administration of groups. An extension of this gateway, described in docs/api.md. */
 import { z } from 'zod'
-import { grantList, grantRefusals, groupData, groupObject, guestAdmin } from '../compat/grant-object.js'
+import type { Group } from '../../../src/accounts/groups.js'
+import type { Grant } from '../../../src/tree/grants.js'
 import { requireRow } from '../compat/admin-rows.js'
+import { permissionMask } from '../compat/permissions.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
 import {
@@ -15,7 +17,9 @@ import {
   rowId,
   text,
 } from '../api/fields.js'
+import { grantData, grantList, grantObject, grantRefusals } from '../api/grant-fields.js'
 import { pageOf } from '../api/paging.js'
+import { guestAdmin } from '../api/refusals.js'
 import { pageData } from '../api/schemas.js'
 
 const name = requiredText.meta({ example: 'sales' }).describe('Unique, at most 255 bytes.')
@@ -27,6 +31,23 @@ const members = z
   .nullish()
   .meta({ example: [3] })
   .describe('The ids of its users.')
+
+const groupData = z
+  .object({
+    id: z.int(),
+    name: z.string(),
+    description: z.string(),
+    permission: permissionMask,
+    admin: z.boolean().describe(admin),
+    require_two_step: z.boolean().describe(requireTwoStep),
+    members: z.array(z.int()).describe('The ids of its users.'),
+    grants: z.array(grantData),
+  })
+  .meta({ id: 'Group' })
+
+function groupObject({ members, requireTwoStep, ...row }: Group, grants: readonly Grant[]): z.input<typeof groupData> {
+  return { ...row, require_two_step: requireTwoStep, members: [...members], grants: grants.map(grantObject) }
+}
 
 /** Unknown fields are refused, as in all that no other server of this API has: a misspelled one may open a folder. */
 const newGroup = z.strictObject({

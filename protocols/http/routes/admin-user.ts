@@ -5,13 +5,13 @@ import type { RightsOfUser } from '../../../src/accounts/users.js'
 import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
 import type { NewGrant } from '../../../src/tree/grants.js'
 import { requesterOf, tooManyPasswords, unknownUser, userData, userObject } from '../compat/account-objects.js'
-import { grantList, grantRefusals, guestAdmin } from '../compat/grant-object.js'
 import { roleValue } from '../compat/roles.js'
 import { withRowErrors, requireRow } from '../compat/admin-rows.js'
 import { tokenOf } from '../api/authenticate.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
-import { accountChanged, coreRefusal, relativePath } from '../api/refusals.js'
+import { grantList, grantRefusals } from '../api/grant-fields.js'
+import { accountChanged, coreRefusal, guestAdmin, relativePath } from '../api/refusals.js'
 import {
   flag,
   flagValue,

@@ -30,7 +30,7 @@ import {
   wireTime,
   type FileObject,
 } from '../compat/object.js'
-import { right } from '../compat/grant-object.js'
+import { right } from '../api/grant-fields.js'
 import { sliceOf } from '../api/paging.js'
 import { accessDenied, pathRefusals, coreRefusal, visitorRefusals } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'

@@ -1,11 +1,9 @@
-/** Groups and grants in the API. They are extensions of this gateway, described in docs/api.md. */
+/** Grants in the API: an extension of this gateway, described in docs/api.md. */
 import { z } from 'zod'
-import type { Group } from '../../../src/accounts/groups.js'
 import { maxGrantDepth, maxGrantsOfSubject, rights, type Grant } from '../../../src/tree/grants.js'
-import type { Refusal } from '../api/endpoint.js'
-import { malformedPath } from '../api/refusals.js'
-import { namedText } from '../api/schemas.js'
-import { permissionMask } from './permissions.js'
+import type { Refusal } from './endpoint.js'
+import { malformedPath } from './refusals.js'
+import { namedText } from './schemas.js'
 
 export const right = namedText('Right', rights)
 
@@ -52,29 +50,3 @@ export const grantRefusals: readonly Refusal[] = [
   { code: 400, text: `a user or a group can have at most ${maxGrantsOfSubject} grants`, error: 'invalid' },
   { code: 400, text: 'there can be at most … grants', error: 'invalid' },
 ]
-
-export const groupData = z
-  .object({
-    id: z.int(),
-    name: z.string(),
-    description: z.string(),
-    permission: permissionMask,
-    admin: z.boolean().describe('Whether its members are admins.'),
-    require_two_step: z.boolean().describe('Whether its members must set up two-step verification before all else.'),
-    members: z.array(z.int()).describe('The ids of its users.'),
-    grants: z.array(grantData),
-  })
-  .meta({ id: 'Group' })
-
-export function groupObject(
-  { members, requireTwoStep, ...row }: Group,
-  grants: readonly Grant[],
-): z.input<typeof groupData> {
-  return { ...row, require_two_step: requireTwoStep, members: [...members], grants: grants.map(grantObject) }
-}
-
-export const guestAdmin: Refusal = {
-  code: 400,
-  text: 'the guest cannot be in a group whose members are admins',
-  error: 'invalid',
-}
