@@ -3,13 +3,13 @@ import { Option, type Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
 import { protocols } from '../../protocols/index.js'
 import { GatewayError } from '../base/errors.js'
-import { cleanPath } from '../base/path.js'
 import { plainAddress } from '../net/addresses.js'
 import type { Explained, ExplainQuestion } from '../tree/explain.js'
 import { Rules } from '../tree/folder-rules.js'
 import { Grants, rights, type Right } from '../tree/grants.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print, printable } from './output.js'
+import { treePath } from './tree-path.js'
 import { findUser } from './users.js'
 
 interface ExplainFlags extends CommonFlags {
@@ -28,7 +28,7 @@ export function addExplainCommand(program: Command): void {
       `\nRights: ${rights.join(', ')}. The path is one of the whole tree, as its backend spells it.`,
     )
     .action((username: string, word: string, path: string, flags: ExplainFlags) => {
-      const action = rightOf(word)
+      const right = rightOf(word)
       const protocol = protocols.find(({ name }) => name === flags.protocol)
       if (protocol === undefined) throw new GatewayError('invalid', { reason: `unknown protocol ${flags.protocol}` })
       const address = addressOf(flags)
@@ -43,20 +43,20 @@ export function addExplainCommand(program: Command): void {
           storages: await store.storages.all(),
           driverTypes,
         }
-        const question = { username, action, path: cleanPath(path), protocol, address }
+        const question = { username, right, path: treePath(path), protocol, address }
         const { decidedBy, ...explained } = explain(sources, question)
         print(flags, { ...explained, decided_by: decidedBy }, textOf(question, { ...explained, decidedBy }))
       })
     })
 }
 
-function textOf({ username, action, path, protocol }: ExplainQuestion, explained: Explained): string {
+function textOf({ username, right, path, protocol }: ExplainQuestion, explained: Explained): string {
   const { allowed, error, decidedBy, steps, notes } = explained
   const verdict = allowed ? 'may' : 'may not'
   const answer = error === null ? '' : ` (${error})`
-  const rows = steps.map(({ kind, refused, text }) => [kind, refused ? 'refuses' : '-', text])
+  const rows = steps.map(({ step, refused, text }) => [step, refused ? 'refuses' : '-', text])
   return [
-    printable(`${username} ${verdict} ${action} ${path} by ${protocol.name}${answer}:`),
+    printable(`${username} ${verdict} ${right} ${path} by ${protocol.name}${answer}:`),
     printable(decidedBy.text),
     '',
     formatTable(['asked', 'verdict', 'why'], rows),

@@ -17,7 +17,8 @@ import { Change, type Authority, type ChangePlan, type ResolvedPath } from './ch
 import type { Rule } from './folder-rules.js'
 import type { GrantedPath } from './grant-trie.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
-import { explain, type Explanation } from './policy/explanation.js'
+import { explainVerdict, type VerdictExplanation } from './policy/explanation.js'
+import * as impossiblePaths from './policy/impossible-paths.js'
 import * as names from './policy/names.js'
 import type { MemberFilter, SeenNames } from './policy/names.js'
 import * as onePath from './policy/one-path.js'
@@ -97,7 +98,7 @@ export class Access implements Authority {
   #underBase(path: Path): Path {
     this.dependencies.cluster.assertCurrent()
     const at = under(this.principal.base, path)
-    refuse(onePath.reservedName(at))
+    refuse(impossiblePaths.reservedName(at))
     return at
   }
 
@@ -190,7 +191,7 @@ export class Access implements Authority {
 
   /** Rejects if `authorize` rejects for every member of `folder` that no rule hides. */
   authorizeMembers(action: Action, folder: Path, options: AccessOptions): void {
-    const verdict = this.#verdictOnMembers(action, folder, options.password, onePath.judgeAnyMember)
+    const verdict = this.#verdictOnMembers(action, folder, options.password, onePath.judgeEveryMember)
     if (verdict !== 'allow') throw new GatewayError(verdict)
   }
 
@@ -271,13 +272,18 @@ export class Access implements Authority {
 
   /** Rejects with `denied` for the name of a system file if the setting `ignore_system_files` is on. */
   assertAllowedName(at: Path): void {
-    const refusal = onePath.systemFile(at)
+    const refusal = impossiblePaths.systemFile(at)
     if (refusal && this.dependencies.settings.bool('ignore_system_files')) refuse(refusal)
   }
 
   #assertNoTopName(at: Path): void {
     const { isBaseFolder } = this.dependencies
-    refuse(onePath.topName(at, (folder) => folder === root || folder === this.principal.base || isBaseFolder(folder)))
+    refuse(
+      impossiblePaths.topName(
+        at,
+        (folder) => folder === root || folder === this.principal.base || isBaseFolder(folder),
+      ),
+    )
   }
 
   /** Rejects with `denied` for mount points, the folders above them, and the principal's base. */
@@ -296,19 +302,19 @@ export class Access implements Authority {
   }
 
   /** The path in the principal's own tree. Rejects with `denied` if it is outside of that. */
-  seen(at: Path, { base }: Principal): Path {
-    refuse(onePath.outsideBase(base, at))
+  ownPathWithin(at: Path, { base }: Principal): Path {
+    refuse(impossiblePaths.outsideBase(base, at))
     return within(base, at) ?? root
   }
 
   /** Rejects with `denied` for the text of a relative symlink that has `..` after a name. */
   assertRelativeTarget(text: string): void {
-    refuse(onePath.relativeTarget(text))
+    refuse(impossiblePaths.relativeTarget(text))
   }
 
   /** Rejects with `denied` if a symlink in the storage mounted at `mountPoint` would lead out of it. */
   assertTargetWithin(mountPoint: Path, leadsTo: Path): void {
-    refuse(onePath.symlinkTarget(mountPoint, leadsTo))
+    refuse(impossiblePaths.symlinkTarget(mountPoint, leadsTo))
   }
 
   /** Rejects with `denied` if a move of the folder would show the principal names that are hidden now. */
@@ -348,9 +354,9 @@ export class Access implements Authority {
     return this.tree.realPath(this.principal.baseIn(at), { last: true })
   }
 
-  /** Authorizes searching in general, by permissions alone. `VisibleNames` authorizes each result. */
+  /** Authorizes searching in general, by the credential alone. `VisibleNames` authorizes each result. */
   authorizeSearch(): void {
-    const ruling = { own: undefined, folder: undefined }
+    const ruling = { atPath: undefined, atParent: undefined }
     const verdict = this.verdict('list', this.principal.base, undefined, { ruling })
     if (verdict !== 'allow') throw new GatewayError(verdict)
   }
@@ -378,7 +384,7 @@ export class Access implements Authority {
     return new Change(this.dependencies, this, plan)
   }
 
-  // Decisions of `policy/`, with the folder rules in force. No other file calls it.
+  // Decisions of `policy/`, with the folder rules and grants in force. No other file calls it.
 
   /**
    * Decides on an action at `at`. `password`: the folder password of the request. Throws `throttled` if the client has
@@ -402,7 +408,7 @@ export class Access implements Authority {
     action: Action,
     folder: Path,
     password: string | undefined,
-    judge: typeof onePath.judgeMembers = onePath.judgeMembers,
+    judge: typeof onePath.judgeOtherMembers = onePath.judgeOtherMembers,
   ): Verdict {
     const rule = this.dependencies.rules.nearest(folder)
     const granted = this.#granted(folder)
@@ -460,11 +466,11 @@ export class Access implements Authority {
   /** Whether the tree has folder rules, or grants apply to the principal, or to the targets of a signed URL. */
   get isRestricted(): boolean {
     const { rules, grants } = this.dependencies
-    return !rules.isEmpty || this.asksGrants || (this.principal.onlyPath !== undefined && !grants.isEmpty)
+    return !rules.isEmpty || this.hasGrants || (this.principal.onlyPath !== undefined && !grants.isEmpty)
   }
 
   /** Whether grants apply to the principal. */
-  get asksGrants(): boolean {
+  get hasGrants(): boolean {
     return this.#granted(root) !== undefined
   }
 
@@ -492,7 +498,7 @@ export class Access implements Authority {
   listed(folder: Path, password: string | undefined): { readonly verdict: Verdict; readonly members: MemberFilter } {
     const ruling = this.#ruled(folder)
     const verdict = this.verdict('list', folder, password, { ruling })
-    return { verdict, members: this.#memberFilter(folder, ruling.own, ruling.granted) }
+    return { verdict, members: this.#memberFilter(folder, ruling.atPath, ruling.granted) }
   }
 
   /** Whether listings of the parent folder omit `at`. */
@@ -535,53 +541,58 @@ function errorOf({ code, detail, reason }: PolicyRefusal): GatewayError {
   return new GatewayError(code, { detail, reason })
 }
 
-function ruledPath(dependencies: Decisive, principal: Principal, path: Path): RuledPath {
+function ruledPath(dependencies: PolicyTables, principal: Principal, path: Path): RuledPath {
   const { rules, grants } = dependencies
   return {
     path,
-    own: rules.nearest(path),
-    folder: rules.nearest(parentOf(path)),
+    atPath: rules.nearest(path),
+    atParent: rules.nearest(parentOf(path)),
     granted: grantedPath(dependencies, principal, path),
     deniedToSome: principal.onlyPath !== undefined && grants.deniesReading(path),
   }
 }
 
-function grantedPath({ grants }: Decisive, principal: Principal, path: Path): GrantedPath | undefined {
-  return onePath.asksGrants(principal) ? grants.at(principal, path) : undefined
+function grantedPath({ grants }: PolicyTables, principal: Principal, path: Path): GrantedPath | undefined {
+  return onePath.isSubjectToGrants(principal) ? grants.at(principal, path) : undefined
 }
 
 /** What decisions depend on, besides the principal. */
-export type Decisive = Pick<TreeDependencies, 'rules' | 'grants'>
+export type PolicyTables = Pick<TreeDependencies, 'rules' | 'grants'>
 
 /** A decision with its reasons. */
-export interface ExplainedAccess extends Explanation {
+export interface ExplainedAccess extends VerdictExplanation {
   /** What the principal is answered; undefined if it is allowed. */
   readonly refusal: PolicyRefusal | undefined
   /** Whether grants apply to the principal. */
-  readonly asksGrants: boolean
+  readonly isSubjectToGrants: boolean
   /** Where a grant below refuses the action on a whole folder at the path. */
-  readonly refusedBelow: Path | undefined
+  readonly refusedPathBelow: Path | undefined
   /** Whether a folder at the path may be listed. */
-  readonly isListed: boolean
+  readonly mayList: boolean
 }
 
 /**
  * Why the principal may or may not do something at `at`, a path of the whole tree in the backends' spelling. Asks no
  * backend: the path is asked by its name, without a folder password, and a folder as a file is.
  */
-export function explainAccess(dependencies: Decisive, principal: Principal, action: Action, at: Path): ExplainedAccess {
+export function explainAccess(
+  dependencies: PolicyTables,
+  principal: Principal,
+  action: Action,
+  at: Path,
+): ExplainedAccess {
   const ruled = ruledPath(dependencies, principal, at)
   const verdictOn = (asked: Action, path: Path) =>
     onePath.judge(principal, asked, path, ruledPath(dependencies, principal, path))
-  const explanation = explain(principal, action, at, ruled)
+  const explanation = explainVerdict(principal, action, at, ruled)
   const isParentHidden = () => verdictOn('read', parentOf(at)) === 'hidden'
   return {
     ...explanation,
     // What is outside the base folder cannot even be named, so that no parent is missing.
     refusal: onePath.refusalOf(explanation.verdict, action, isParentHidden, explanation.decidedBy.cause !== 'base'),
-    asksGrants: onePath.asksGrants(principal),
-    refusedBelow: wholeFolders.refusedAt(principal, [action], ruled.granted),
-    isListed: verdictOn('list', at) === 'allow',
+    isSubjectToGrants: onePath.isSubjectToGrants(principal),
+    refusedPathBelow: wholeFolders.refusedAt(principal, [action], ruled.granted),
+    mayList: verdictOn('list', at) === 'allow',
   }
 }
 

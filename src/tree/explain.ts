@@ -10,7 +10,7 @@ import {
   type Principal,
   type ProtocolFacts,
 } from '../accounts/principal.js'
-import { toGatewayError, type ErrorCode } from '../base/errors.js'
+import { toGatewayError, type ErrorCode, type ErrorDetail } from '../base/errors.js'
 import { foldCase, isWithin, type Path } from '../base/path.js'
 import type { DriverDescription } from '../contract/driver-type.js'
 import type { Grant, Right, StorageRow } from '../database/rows.js'
@@ -18,13 +18,13 @@ import { explainAccess, type ExplainedAccess } from './access.js'
 import { shownElsewhere } from './denied-elsewhere.js'
 import type { Rules } from './folder-rules.js'
 import type { Grants } from './grants.js'
-import type { ExplainedStep, StepKind } from './policy/explanation.js'
+import type { ExplainedStepName, JudgedStep, StepKind } from './policy/explanation.js'
 
 export interface ExplainQuestion {
   readonly username: string
   /** Of the whole tree, in the spelling of the backend. */
   readonly path: Path
-  readonly action: Right
+  readonly right: Right
   readonly protocol: ProtocolFacts
   /** That of the client; undefined: any. */
   readonly address?: string | undefined
@@ -44,6 +44,8 @@ export interface ExplainSources {
 
 /** What a step looked at. */
 export interface ToldStep {
+  readonly step: ExplainedStepName
+  /** What it looked at. */
   readonly kind: StepKind
   /** Of the grant or folder rule. */
   readonly id: number | null
@@ -56,8 +58,8 @@ export interface ToldStep {
 
 export interface Explained {
   readonly allowed: boolean
-  /** The code of the error that the user gets. */
-  readonly error: ErrorCode | null
+  /** The code of the error that the user gets; of an account that cannot be used, the detail of that. */
+  readonly error: ErrorCode | ErrorDetail | null
   readonly decidedBy: ToldStep
   readonly steps: readonly (ToldStep & { readonly refused: boolean })[]
   /** What does not decide here: at most `maxNotes` of each kind. */
@@ -68,17 +70,17 @@ const maxNotes = 20
 
 /** Throws `not_found` if there is no such user. */
 export function explain(sources: ExplainSources, question: ExplainQuestion): Explained {
-  const { username, path, action, protocol, address } = question
+  const { username, path, right, protocol, address } = question
   const principal = sources.accounts.forExplanation(username, protocol, address)
-  const access = explainAccess(sources, principal, action, path)
+  const access = explainAccess(sources, principal, right, path)
   const { refusal, decidedBy, steps } = access
   const words = new Words(sources, principal, access, path)
   return {
     allowed: refusal === undefined,
-    error: refusal?.code ?? null,
+    error: refusal === undefined ? null : (words.admissionRefusal ?? refusal.code),
     decidedBy: words.step(decidedBy),
     steps: steps.map((step) => ({ ...words.step(step), refused: step.refused })),
-    notes: words.notes(action),
+    notes: [...words.notes(right), ...(address === undefined ? words.networks() : [])],
   }
 }
 
@@ -94,7 +96,7 @@ class Words {
     private readonly path: Path,
   ) {}
 
-  step(step: ExplainedStep): ToldStep {
+  step(step: JudgedStep): ToldStep {
     const {
       kind,
       rule,
@@ -103,6 +105,7 @@ class Words {
     const subject = grant && (grant.userId === undefined ? `group:${grant.groupId}` : `user:${grant.userId}`)
     const path = kind === 'base' ? this.principal.base : (grant ?? rule)?.path
     return {
+      step: step.step,
       kind,
       id: (grant ?? rule)?.id ?? null,
       subject: subject ?? null,
@@ -111,7 +114,21 @@ class Words {
     }
   }
 
-  #text(step: ExplainedStep): string {
+  /** Why the account cannot be used at all. */
+  get admissionRefusal(): ErrorDetail | undefined {
+    const { signal } = this.principal
+    return signal.aborted ? toGatewayError(signal.reason).detail : undefined
+  }
+
+  /** What was not asked because no address was given. */
+  networks(): readonly string[] {
+    const { userId, username } = this.principal
+    const networks = this.sources.accounts.users.get(userId)?.allowFrom ?? []
+    if (networks.length === 0) return []
+    return [`no address was given, so it was not asked that ${username} may only come from ${networks.join(', ')}`]
+  }
+
+  #text(step: JudgedStep): string {
     const { username, signal, base, protocol } = this.principal
     const { cause, refused, right, grants, rule, permissions } = step
     const needed = permissions.map(permissionName).join(', ')
@@ -119,15 +136,9 @@ class Words {
     switch (cause) {
       case 'credential':
         return refused ? toGatewayError(signal.reason).reason : `the account of ${username} can be used`
-      case 'signed':
-        return 'a signed URL allows to read what it was made for'
-      case 'readOnly':
-        return 'a read-only app password changes nothing'
       case 'protocol':
         if (needed === '') return `every user may use ${protocol.name}`
         return `${protocol.name} needs ${needed}: ${username} ${refused ? 'lacks that' : 'has that'}`
-      case 'share':
-        return 'visitors of a share may do what its mode is for'
       case 'base':
         return `${username} sees the folder ${base}${refused ? ', and nothing outside of it' : ''}`
       case 'noGrant':
@@ -166,7 +177,7 @@ class Words {
   }
 
   #nothingMentions(right: Right, consequence: string): string {
-    const why = this.access.asksGrants ? `no grant mentions ${right}` : 'no grant applies to an admin'
+    const why = this.access.isSubjectToGrants ? `no grant mentions ${right}` : 'no grant applies to an admin'
     return `${why}: ${consequence}`
   }
 
@@ -200,10 +211,10 @@ class Words {
     return `the group ${this.sources.accounts.groups.get(id)?.name ?? id}`
   }
 
-  notes(action: Right): readonly string[] {
+  notes(right: Right): readonly string[] {
     const { principal, path } = this
-    const ofFolder = this.#ofFolder(action)
-    if (!this.access.asksGrants) return ofFolder
+    const ofFolder = this.#ofFolder(right)
+    if (!this.access.isSubjectToGrants) return ofFolder
     const own = [{ userId: principal.userId }, ...principal.membership.groups.map((groupId) => ({ groupId }))]
     const grants = own.flatMap((subject) => this.sources.grants.of(subject))
     return [
@@ -215,13 +226,13 @@ class Words {
   }
 
   /** What is otherwise if there is a folder at the path, which no step knows. */
-  #ofFolder(action: Right): readonly string[] {
-    const { refusal, refusedBelow, isListed } = this.access
+  #ofFolder(right: Right): readonly string[] {
+    const { refusal, refusedPathBelow, mayList } = this.access
     if (refusal === undefined) {
-      if (refusedBelow === undefined || !wholeFolders.has(action)) return []
-      return [`of a folder here ${action} is refused, because the grants at ${refusedBelow} do not allow it there`]
+      if (refusedPathBelow === undefined || !wholeFolders.has(right)) return []
+      return [`of a folder here ${right} is refused, because the grants at ${refusedPathBelow} do not allow it there`]
     }
-    return action === 'see' && isListed ? ['a folder here is seen: the rule that refuses is about files'] : []
+    return right === 'see' && mayList ? ['a folder here is seen: the rule that refuses is about files'] : []
   }
 
   #withoutEffect(grants: readonly Grant[]): readonly string[] {

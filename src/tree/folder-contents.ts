@@ -35,8 +35,8 @@ export interface FolderView extends FolderRights {
   /** The driver's name, or `unknown` for a folder between mounts. */
   readonly provider: string
   /**
-   * URLs of files here must be signed because of a storage option or a folder rule, independent of the `sign_all`
-   * setting.
+   * URLs of files here must be signed because of a storage option, a folder rule or a grant, independent of the
+   * `sign_all` setting.
    */
   readonly signed: boolean
   /** Kinds of files for which the storage has thumbnails. */
@@ -263,7 +263,7 @@ async function symlinkSeen(
 ): Promise<SeenEntry | undefined> {
   if (await mayFollow(access, 'read', place, options)) return entry
   // Nothing else than grants lets a principal see what it may not read.
-  if (access.asksGrants && (await mayFollow(access, 'see', place, options))) return unreadable(entry)
+  if (access.hasGrants && (await mayFollow(access, 'see', place, options))) return unreadable(entry)
   return undefinedIfMissing(access.tree.entry(place.at, { signal: options.signal, ofSymlink: true }))
 }
 
@@ -311,8 +311,8 @@ export async function visibleEntries(
 const quickEntries = 1000
 
 /**
- * The filter for the entries of a folder. `isQuick`: no rule applies, and names are not searched. `isUnfiltered`: only
- * reserved names are removed.
+ * The filter for the entries of a folder. `isQuick`: no rule or grant hides any, and names are not searched.
+ * `isUnfiltered`: only reserved names are removed.
  */
 function viewOf(
   access: Pick<Access, 'memberFilter'>,

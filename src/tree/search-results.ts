@@ -70,11 +70,11 @@ export async function findNames(
   if (words.length > maxWords) throw new GatewayError('invalid', { reason: `more than ${maxWords} words` })
   // No name contains `/` or NUL.
   if (words.length === 0 || words.some((word) => /[/\0]/.test(word)) || !visible.isReachable(top)) return noResults
-  const { closed, parts, exact } = visible.queryRules(top)
+  const { closed, parts, isExact } = visible.queryRules(top)
   const query: NameQuery = { words, kind: options.kind, below: top, excluded: closed, parts }
   // To authorize few names one by one takes less time than to exclude many parts.
   const few = await reader.allIfFew({ ...query, excluded: [] })
-  if (few === undefined) return findAmongMany(reader, visible, { query, exact, options, limits })
+  if (few === undefined) return findAmongMany(reader, visible, { query, isExact, options, limits })
   const found = await authorizedNames(visible, few, options)
   return { names: found.slice(options.offset, options.offset + options.limit), total: found.length }
 }
@@ -84,7 +84,7 @@ const noResults: SearchResult = { names: [], total: 0 }
 interface RangeSearch {
   readonly query: NameQuery
   /** The principal may see every result of the query. */
-  readonly exact: boolean
+  readonly isExact: boolean
   readonly options: SearchOptions
   readonly limits: SearchLimits
 }
@@ -93,7 +93,7 @@ interface RangeSearch {
 async function findAmongMany(
   reader: NamesReader,
   visible: VisibleNames,
-  { query, exact, options, limits }: RangeSearch,
+  { query, isExact, options, limits }: RangeSearch,
 ): Promise<SearchResult> {
   const startedAt = performance.now()
   const end = options.offset + options.limit
@@ -102,9 +102,9 @@ async function findAmongMany(
   let from = firstPosition
   for (;;) {
     if (options.signal?.aborted) throw new GatewayError('aborted')
-    const to = await reader.rangeEnd(from, exact ? countBatch : authorizeBatch)
+    const to = await reader.rangeEnd(from, isExact ? countBatch : authorizeBatch)
     const range: NameRange = { from, to }
-    const counted = exact ? await reader.countIn(query, range) : undefined
+    const counted = isExact ? await reader.countIn(query, range) : undefined
     if (counted !== undefined && (total >= end || total + counted <= options.offset)) {
       // Not on the requested page.
       total += counted
@@ -152,7 +152,7 @@ interface QueryRules {
   /** Parts of the tree that the query excludes. */
   readonly closed: readonly ExcludedPart[]
   /** The query applies all rules and grants: its results can be counted without further authorization. */
-  readonly exact: boolean
+  readonly isExact: boolean
 }
 
 /**
@@ -223,11 +223,11 @@ export class VisibleNames {
     const haveOneSpelling = below.every((rule) => this.rules.hasOneSpelling(rule.path))
     const byRules = haveOneSpelling && closed.length === parts.length && !this.access.hidesNames(top)
     const byGrants = this.#queryGrants(top)
-    return { closed: [...closed, ...byGrants.closed], parts: byGrants.parts, exact: byRules && byGrants.exact }
+    return { closed: [...closed, ...byGrants.closed], parts: byGrants.parts, isExact: byRules && byGrants.isExact }
   }
 
   #queryGrants(top: Path): QueryRules {
-    const nameByName = { closed: [], parts: undefined, exact: false }
+    const nameByName = { closed: [], parts: undefined, isExact: false }
     const seen = this.access.seenNames(top, maxParts)
     if (seen === undefined) return nameByName
     const { parts, closed, isExact } = seen
@@ -235,14 +235,14 @@ export class VisibleNames {
     // As for rules: names in another spelling must be authorized one by one.
     if (!paths.every((path) => this.rules.hasOneSpelling(path))) return nameByName
     const excluded = closed.map((path) => ({ path, itself: true, members: true, deeper: true, except: [] }))
-    return { closed: excluded, parts, exact: isExact }
+    return { closed: excluded, parts, isExact }
   }
 
   /** The part of the tree from `path` on that the rule excludes from listings; undefined for nothing. */
   #excludedPart(top: Path, path: Path, rule: Rule): ExcludedPart | undefined {
     // Patterns match single names, which are authorized one by one.
     const withoutPatterns = { ...rule, hide: '' }
-    const ruling = { own: withoutPatterns, folder: undefined }
+    const ruling = { atPath: withoutPatterns, atParent: undefined }
     const verdictAt = (folder: Path) => this.access.verdict('list', folder, this.password, { ruling })
     const own = verdictAt(path)
     const deeper = verdictAt(`${path === '/' ? '' : path}/below` as Path)

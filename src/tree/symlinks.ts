@@ -119,7 +119,7 @@ export async function readSymlink(access: Access, path: Path, options: AccessOpt
   const target = await storage.readSymlink(inner, { signal: options.signal })
   if (!target.startsWith('/')) return target
   // To the backend it is a path of the storage, to the client a path of the tree.
-  return access.seen(storage.treePath(resolvePath(root, target)), principal)
+  return access.ownPathWithin(storage.treePath(resolvePath(root, target)), principal)
 }
 
 /**

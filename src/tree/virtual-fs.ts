@@ -108,7 +108,7 @@ export class VirtualFs {
 
   /** Whether the grants let the principal read the content of the file, which it may see. */
   async #mayRead(path: Path, options: AccessOptions): Promise<boolean> {
-    if (!this.#access.asksGrants) return true
+    if (!this.#access.hasGrants) return true
     try {
       await this.#access.resolveAndAuthorizeEntry(path, options, 'read')
       return true

@@ -177,10 +177,10 @@ void t.test('explain says what decides without a daemon, in words and for progra
     'ann may not write /shut/x by webdav (denied):',
     'the grant of the group sales at /shut denies write',
     '',
-    'ASKED       VERDICT  WHY',
+    'ASKED         VERDICT  WHY',
   ])
-  t.match(lines[4], /^credential {2}- {8}the account of ann can be used$/)
-  t.ok(lines.includes('grant       refuses  the grant of the group sales at /shut denies write'))
+  t.match(lines[4], /^session {7}- {8}the account of ann can be used$/)
+  t.ok(lines.includes('right         refuses  the grant of the group sales at /shut denies write'))
   t.match(
     refused.out,
     /\n\nNote: the grant of the group sales at \/shut denies write, and the storage \/other \(Alias\)/,
@@ -204,6 +204,7 @@ void t.test('explain says what decides without a daemon, in words and for progra
     [['explain', 'ann', 'read', '/', '--protocol', 'gopher'], 2, /--protocol/],
     [['explain', 'ann', 'read', '/', '--address', 'here'], 2, /here is not an IP address/],
     [['explain', 'ann', 'read', '/a/../b'], 2, /\.\./],
+    [['explain', 'ann', 'read', 'a'], 2, /begins with \//],
     [['explain', 'ann', 'read'], 2, /missing required argument/],
   ] as const) {
     t.match(await run(...words), { status, err }, words.join(' '))

@@ -73,14 +73,12 @@ void t.test(`${cases} generated decisions are explained by the step and the gran
   t.ok(causes.size >= 14, `${causes.size} causes decide: ${[...causes].join(', ')}`)
 })
 
-/** The question about one path, of which the tree knows nothing but its name. */
-function ofName({ user, action, path, protocol, time, network, revoked, readOnly, signed }: Question): Question {
+/** The question about a user and one path, of which the tree knows nothing but its name. */
+function ofName({ user, action, path, protocol, time, network, revoked }: Question): Question {
   return {
     ...{ user, action, path, protocol, time, makes: action === 'write' },
     ...(network !== undefined && { network }),
     ...(revoked !== undefined && { revoked }),
-    ...(readOnly !== undefined && { readOnly }),
-    ...(signed !== undefined && { signed }),
   }
 }
 

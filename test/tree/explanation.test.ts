@@ -1,7 +1,7 @@
 /** Why decisions are as they are: each row states what decides, and all steps that refuse by themselves. */
 import t from 'tap'
 import { asPath as p } from '../../src/base/path.js'
-import { explain, type ExplainedStep } from '../../src/tree/policy/explanation.js'
+import { explainVerdict, type JudgedStep } from '../../src/tree/policy/explanation.js'
 import { judge, type Action } from '../../src/tree/policy/one-path.js'
 import type { Permission } from '../../src/accounts/principal.js'
 import { webdav } from '../../protocols/webdav/index.js'
@@ -19,7 +19,7 @@ interface Row extends Asked {
   readonly refusing?: readonly string[]
 }
 
-function told({ cause, grants, rule }: ExplainedStep): string {
+function told({ cause, grants, rule }: JudgedStep): string {
   const subjects = grants.map(({ userId, groupId }) => (userId === undefined ? `group:${groupId}` : `user:${userId}`))
   const at = grants[0]?.path ?? (cause === 'hidden' || cause === 'grant' ? undefined : rule?.path)
   return [cause, ...subjects, ...(at === undefined ? [] : [at])].join(' ')
@@ -31,7 +31,7 @@ function table(title: string, rows: readonly Row[]): void {
       const { may = [], who, do: action, at, by, refusing = [] } = row
       const asker = principal({ may, ...who, grantedOnly: row.only === true })
       const rules = ruled(row, p(at))
-      const { verdict, decidedBy, steps } = explain(asker, action, p(at), rules)
+      const { verdict, decidedBy, steps } = explainVerdict(asker, action, p(at), rules)
       const what = JSON.stringify(row)
       t.equal(told(decidedBy), by, what)
       t.same(
@@ -47,8 +47,6 @@ function table(title: string, rows: readonly Row[]): void {
 
 table('the credential, the protocol and the base folder come first', [
   { who: { signal: AbortSignal.abort() }, do: 'see', at: '/a', by: 'credential', refusing: ['credential'] },
-  { who: { readOnly: true, may: ['write'] }, do: 'write', at: '/a', by: 'readOnly', refusing: ['readOnly'] },
-  { who: { readOnly: true }, do: 'read', at: '/a', by: 'permission' },
   { who: { protocol: webdav }, do: 'read', at: '/a', by: 'protocol', refusing: ['protocol'] },
   {
     who: { protocol: webdav, may: ['webdavRead', 'write'] },
@@ -58,8 +56,6 @@ table('the credential, the protocol and the base folder come first', [
     refusing: ['protocol'],
   },
   { who: { base: '/home' }, do: 'see', at: '/a', by: 'base', refusing: ['base'] },
-  { who: { onlyPath: p('/a') }, do: 'read', at: '/a', by: 'signed' },
-  { who: { onlyPath: p('/a') }, do: 'read', at: '/b', by: 'signed', refusing: ['signed'] },
 ])
 
 table('what is not seen is told by the grant that denies it', [
@@ -142,7 +138,7 @@ table('sharing asks a right of its own, and changes nothing', [
 ])
 
 void t.test('every step is told, with its kind, in the order in which it is asked', async (t) => {
-  const { steps } = explain(principal(), 'write', p('/a'), ruled({}, p('/a')))
+  const { steps } = explainVerdict(principal(), 'write', p('/a'), ruled({}, p('/a')))
   t.same(
     steps.map(({ kind }) => kind),
     ['credential', 'protocol', 'base', 'grant', 'hidden', 'rule', 'rule', 'permission', 'rule'],
@@ -151,7 +147,7 @@ void t.test('every step is told, with its kind, in the order in which it is aske
 
 void t.test('a step after the one that refuses names the grant that it looked at', async (t) => {
   const path = p('/a')
-  const { steps } = explain(principal({}), 'see', path, ruled({ grants: { '/a': '-see' } }, path))
+  const { steps } = explainVerdict(principal({}), 'see', path, ruled({ grants: { '/a': '-see' } }, path))
   const looked = steps.filter(({ kind }) => kind === 'grant').map(told)
   t.same(looked, ['notSeen user:1 /a', 'notSeen user:1 /a'])
 })

@@ -5,12 +5,12 @@ import { asPath, foldCase, type Path } from '../../src/base/path.js'
 import { GrantTrie } from '../../src/tree/grant-trie.js'
 import { memberFilter, seenNames } from '../../src/tree/policy/names.js'
 import {
-  asksGrants,
+  isSubjectToGrants,
   contentRefusal,
   folderRights,
   judge,
-  judgeAnyMember,
-  judgeMembers,
+  judgeEveryMember,
+  judgeOtherMembers,
   judgeTarget,
   refusalOf,
   type Action,
@@ -215,11 +215,11 @@ table('another spelling of a path on a backend that ignores case has the same gr
 ])
 
 void t.test('no grant applies to an admin, by role or by group, or to a signed URL', async (t) => {
-  t.equal(asksGrants(principal({ onlyPath: p('/a') })), false)
-  t.equal(asksGrants(principal({ role: 'admin' })), false)
-  t.equal(asksGrants(principal()), true)
+  t.equal(isSubjectToGrants(principal({ onlyPath: p('/a') })), false)
+  t.equal(isSubjectToGrants(principal({ role: 'admin' })), false)
+  t.equal(isSubjectToGrants(principal()), true)
   const groups = { of: () => ({ groups: [1], permissions: 0, isAdmin: true, requiresTwoStep: false }) }
-  t.equal(asksGrants(principal({ groups })), false)
+  t.equal(isSubjectToGrants(principal({ groups })), false)
 })
 
 void t.test('the permissions of groups count as those of the user, and change while it is signed in', async (t) => {
@@ -228,7 +228,7 @@ void t.test('the permissions of groups count as those of the user, and change wh
     may: [],
     groups: { of: () => ({ groups: [1], permissions, isAdmin: false, requiresTwoStep: false }) },
   })
-  const verdict = () => judge(asker, 'remove', p('/a'), { own: undefined, folder: undefined })
+  const verdict = () => judge(asker, 'remove', p('/a'), { atPath: undefined, atParent: undefined })
   t.equal(verdict(), 'denied')
   permissions = 0xffff
   t.equal(verdict(), 'allow')
@@ -303,7 +303,7 @@ void t.test('the target of a symlink is asked too', async (t) => {
 void t.test('members without grants of their own follow their folder', async (t) => {
   const at = (grants: GrantTable) => ruled({ grants }, p('/a')).granted
   const who = principal({ may: [] })
-  const [some, all] = [judgeAnyMember, judgeMembers].map(
+  const [some, all] = [judgeEveryMember, judgeOtherMembers].map(
     (decide) => (grants: GrantTable) => decide(who, 'remove', p('/a'), undefined, undefined, at(grants)),
   )
   t.equal(all?.({ '/a': '+remove' }), 'allow')
@@ -315,8 +315,8 @@ void t.test('members without grants of their own follow their folder', async (t)
 
 void t.test('what listings tell of the rights in a folder follows the grants', async (t) => {
   const rights = (grants: GrantTable, rules: Asked['rules'] = {}, may: readonly Permission[] = []) => {
-    const { own, granted } = ruled({ grants, rules }, p('/a'))
-    return folderRights(principal({ may }), p('/a'), own, granted)
+    const { atPath, granted } = ruled({ grants, rules }, p('/a'))
+    return folderRights(principal({ may }), p('/a'), atPath, granted)
   }
   t.same(rights({ '/a': '+rename' }), { write: true, writeByRule: false })
   t.same(rights({ '/a': '+see' }), { write: false, writeByRule: false })

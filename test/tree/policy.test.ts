@@ -61,7 +61,7 @@ function verdictOf({ who, action, path, rules = {}, password }: Row): Verdict {
 
 function ruled(rules: RuleTable, path: string): RuledPath {
   const at = asPath(path)
-  return { path: at, own: nearest(rules, at), folder: nearest(rules, parentOf(at)) }
+  return { path: at, atPath: nearest(rules, at), atParent: nearest(rules, parentOf(at)) }
 }
 
 function told({ who, action, path, rules, password }: Row): string {

@@ -3,13 +3,12 @@ import t from 'tap'
 import { asPath as p } from '../../src/base/path.js'
 import {
   outsideBase,
-  refusalBelow,
-  refusalOf,
   relativeTarget,
   reservedName,
   symlinkTarget,
   systemFile,
-} from '../../src/tree/policy/one-path.js'
+} from '../../src/tree/policy/impossible-paths.js'
+import { refusalBelow, refusalOf } from '../../src/tree/policy/one-path.js'
 import { fixedFolder, replacement } from '../../src/tree/policy/whole-folders.js'
 
 const denied = (fields: object = {}) => ({ code: 'denied', ...fields })

@@ -34,7 +34,7 @@ export interface Asked {
 
 export function ruled({ grants = {}, only = false, folds = false, rules = {} }: Asked, path: Path): RuledPath {
   const trie = new GrantTrie(grantsOf(grants), (at) => (folds ? foldCase(at) : undefined), only)
-  return { path, own: nearest(rules, path), folder: nearest(rules, parentOf(path)), granted: trie.at(path) }
+  return { path, atPath: nearest(rules, path), atParent: nearest(rules, parentOf(path)), granted: trie.at(path) }
 }
 
 function nearest(rules: NonNullable<Asked['rules']>, path: Path): Rule | undefined {

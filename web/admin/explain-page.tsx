@@ -32,7 +32,7 @@ export function ExplainPage() {
   async function ask(event: SubmitEvent): Promise<void> {
     event.preventDefault()
     setAnswer(undefined)
-    const question = { username, path, action, protocol, ...(address !== '' && { address }) }
+    const question = { username, path, right: action, protocol, ...(address !== '' && { address }) }
     await reporting(post('/api/admin/explain', question).then(setAnswer))
   }
   return (

@@ -10,7 +10,20 @@ import { malformedPath, relativePath } from '../api/refusals.js'
 
 const kinds = ['credential', 'protocol', 'base', 'hidden', 'grant', 'rule', 'permission'] as const
 
+const stepNames = [
+  'session',
+  'protocol',
+  'base',
+  'sight',
+  'hidden names',
+  'readers',
+  'password',
+  'right',
+  'writers',
+] as const
+
 const stepFields = {
+  step: z.enum(stepNames).describe('What is asked.'),
   kind: z.enum(kinds).describe('What it looked at.'),
   id: z.int().nullable().describe('Of the grant or folder rule.'),
   subject: z.string().nullable().describe('Whose grant it is.').meta({ example: 'group:2' }),
@@ -21,7 +34,12 @@ const stepFields = {
 const explanationData = z
   .object({
     allowed: z.boolean(),
-    error: z.string().nullable().describe('The code of the error that the user gets, such as `not_found`.'),
+    error: z
+      .string()
+      .nullable()
+      .describe(
+        'The error that the user gets, such as `not_found`, or `account_disabled` if the account cannot be used.',
+      ),
     decided_by: z
       .object(stepFields)
       .meta({ id: 'DecidingStep' })
@@ -59,18 +77,18 @@ export const adminExplainEndpoints = [
     fields: z.object({
       username: requiredText.meta({ example: 'ann' }),
       path: requiredText.meta({ example: '/projects' }).describe('In the whole tree; it need not exist.'),
-      action: right,
+      right,
       protocol: z.string().meta({ example: 'webdav' }).describe('`http`, `webdav` or `sftp`.'),
       address: text.meta({ example: '10.0.0.1' }).describe('Of the client. Empty: any.'),
     }),
     data: explanationData,
     refusals: [unknownUser, wrongProtocol('…'), wrongAddress, ...malformedPath, relativePath],
-    async answer({ api: { gateway }, fields: { username, path, action, protocol: name, address } }) {
+    async answer({ api: { gateway }, fields: { username, path, right: asked, protocol: name, address } }) {
       const protocol = gateway.protocols.find((each) => each.name === name)
       if (protocol === undefined) throw refused(wrongProtocol(gateway.protocols.map((each) => each.name).join(', ')))
       const from = address === '' ? undefined : plainAddress(address)
       if (from === undefined && address !== '') throw refused(wrongAddress)
-      const question = { username, path: cleanPath(path), action, protocol, address: from }
+      const question = { username, path: cleanPath(path), right: asked, protocol, address: from }
       const explained = await withResponses({ not_found: unknownUser }, () => gateway.explain(question))
       const { decidedBy, steps, notes, ...answer } = explained
       return { ...answer, decided_by: decidedBy, steps: [...steps], notes: [...notes] }

@@ -7,11 +7,11 @@ import { isWithin, type Path } from '../../base/path.js'
 import type { Rule } from '../folder-rules.js'
 import type { GrantedPath } from '../grant-trie.js'
 import type { Grant, Right } from '../grants.js'
-import { grants, isSeen } from './names.js'
+import { isGranted, isSeen } from './names.js'
 import {
   askedRights,
   decidingRule,
-  isLook,
+  isInspection,
   refusesRemoval,
   requirements,
   steps,
@@ -25,10 +25,7 @@ import {
 /** What steps look at, and of which kind that is. */
 const kinds = {
   credential: 'credential',
-  signed: 'credential',
-  readOnly: 'credential',
   protocol: 'protocol',
-  share: 'credential',
   base: 'base',
   /** No grant mentions `see`, so that the path is seen. */
   noGrant: 'grant',
@@ -63,18 +60,19 @@ interface Evidence {
   readonly permissions: readonly Permission[]
 }
 
-export interface ExplainedStep extends Evidence {
+export interface JudgedStep extends Evidence {
+  readonly step: ExplainedStepName
   readonly kind: StepKind
   /** Whether this step by itself refuses. */
   readonly refused: boolean
 }
 
-export interface Explanation {
+export interface VerdictExplanation {
   readonly verdict: Verdict
-  /** The first step that refuses; if none does, that of the right, or of the signature. */
-  readonly decidedBy: ExplainedStep
-  /** All that concern the principal: also those that were not asked because one before them refuses. */
-  readonly steps: readonly ExplainedStep[]
+  /** The first step that refuses; if none does, that of the right. */
+  readonly decidedBy: JudgedStep
+  /** All, also those that were not asked because one before them refuses. */
+  readonly steps: readonly JudgedStep[]
 }
 
 /** What is asked. */
@@ -85,7 +83,13 @@ interface Question {
   readonly rules: Ruling
 }
 
-type AskedStep = Omit<Step, 'name'> & { readonly name: StepName | 'base' }
+/** Steps about the credential of a user who is asked about by name: it is none of these. */
+const ofOtherCredentials = ['signature', 'app password', 'share'] as const
+
+/** The names of the steps that are explained. */
+export type ExplainedStepName = Exclude<StepName, (typeof ofOtherCredentials)[number]> | 'base'
+
+type AskedStep = Omit<Step, 'name'> & { readonly name: ExplainedStepName }
 
 /** Paths of operations are always in the base folder of who asks, so that `judge` need not ask. */
 const byBase: AskedStep = {
@@ -93,76 +97,73 @@ const byBase: AskedStep = {
   verdict: ({ base }, _action, path) => (isWithin(base, path) ? undefined : 'not_found'),
 }
 
-const all: readonly AskedStep[] = steps.flatMap((step) => (step.name === 'sight' ? [byBase, step] : [step]))
+function isExplained(step: Omit<Step, 'name'> & { readonly name: StepName | 'base' }): step is AskedStep {
+  return !(ofOtherCredentials as readonly string[]).includes(step.name)
+}
 
-/** The decision of `judge`, without a folder password, on a path which need not be in the principal's base folder. */
-export function explain(principal: Principal, action: Action, path: Path, rules: Ruling): Explanation {
+const all: readonly AskedStep[] = steps
+  .flatMap((step) => (step.name === 'sight' ? [byBase, step] : [step]))
+  .filter(isExplained)
+
+/**
+ * The decision of `judge`, without a folder password, on a path which need not be in the principal's base folder.
+ * `principal`: of an account, without a signature, an app password or a share.
+ */
+export function explainVerdict(principal: Principal, action: Action, path: Path, rules: Ruling): VerdictExplanation {
   const question = { principal, action, path, rules }
-  const asked = all
-    .filter(({ name }) => concerns(name, principal))
-    .map((step) => {
-      const verdict = step.verdict(principal, action, path, rules, undefined)
-      const refused = verdict !== undefined && verdict !== 'allow'
-      const evidence = { right: askedRights[action], grants: [], rule: undefined, permissions: [] }
-      const found = looks[step.name](question, refused)
-      const told: ExplainedStep = { ...evidence, ...found, kind: kinds[found.cause], refused }
-      return { name: step.name, verdict, told }
-    })
+  const asked = all.map((step) => {
+    const verdict = step.verdict(principal, action, path, rules, undefined)
+    const refused = verdict !== undefined && verdict !== 'allow'
+    const evidence = { right: askedRights[action], grants: [], rule: undefined, permissions: [] }
+    const found = evidenceOf[step.name](question, refused)
+    const told: JudgedStep = { ...evidence, ...found, step: step.name, kind: kinds[found.cause], refused }
+    return { name: step.name, verdict, told }
+  })
   const deciding =
     asked.find(({ verdict }) => verdict !== undefined) ?? asked.find(({ name }) => name === 'right') ?? asked[0]
   if (deciding === undefined) throw new Error('a decision has steps')
   return { verdict: deciding.verdict ?? 'allow', decidedBy: deciding.told, steps: asked.map(({ told }) => told) }
 }
 
-/** Whether the step can refuse anything to the principal. A signature decides by itself. */
-function concerns(name: AskedStep['name'], { onlyPath, readOnly, share }: Principal): boolean {
-  if (onlyPath !== undefined) return name === 'session' || name === 'signature'
-  if (name === 'share') return share !== undefined
-  return name === 'app password' ? readOnly : name !== 'signature'
-}
-
 type Found = Partial<Evidence> & Pick<Evidence, 'cause'>
 
 /** What each step looks at. */
-const looks: Readonly<Record<AskedStep['name'], (question: Question, refused: boolean) => Found>> = {
+const evidenceOf: Readonly<Record<ExplainedStepName, (question: Question, refused: boolean) => Found>> = {
   session: () => ({ cause: 'credential' }),
-  signature: () => ({ cause: 'signed' }),
-  'app password': () => ({ cause: 'readOnly' }),
   protocol: ({ principal, action }) => ({ cause: 'protocol', permissions: permissionsOfProtocol(principal, action) }),
-  share: () => ({ cause: 'share' }),
   base: () => ({ cause: 'base' }),
-  sight: lookAtSight,
-  'hidden names': ({ rules }) => ({ cause: 'hidden', rule: rules.folder }),
+  sight: evidenceOfSight,
+  'hidden names': ({ rules }) => ({ cause: 'hidden', rule: rules.atParent }),
   readers: ({ action, rules }) => ({ cause: 'readUsers', rule: decidingRule(action, rules) }),
   password: ({ action, rules }) => ({ cause: 'password', rule: decidingRule(action, rules) }),
-  right: lookAtRight,
+  right: evidenceOfRight,
   writers: ({ action, rules }) => ({ cause: 'writeUsers', rule: decidingRule(action, rules) }),
 }
 
 function permissionsOfProtocol({ protocol: { permissions } }: Principal, action: Action): readonly Permission[] {
   if (permissions === undefined) return []
-  return isLook(action) || action === 'share' ? [permissions.read] : [permissions.read, permissions.manage]
+  return isInspection(action) || action === 'share' ? [permissions.read] : [permissions.read, permissions.manage]
 }
 
-function lookAtSight({ rules: { granted } }: Question, refused: boolean): Found {
+function evidenceOfSight({ rules: { granted } }: Question, refused: boolean): Found {
   if (granted === undefined) return { cause: 'noGrant', right: 'see' }
   const deciding = granted.decidingGrants('see')
   if (refused) return { cause: 'notSeen', right: 'see', grants: deciding }
-  if (!grants('see', granted)) return { cause: 'way', right: 'see', grants: opening(granted) }
+  if (!isGranted('see', granted)) return { cause: 'way', right: 'see', grants: opening(granted) }
   return { cause: deciding.length > 0 ? 'grant' : 'noGrant', right: 'see', grants: deciding }
 }
 
 /** A grant below the path that allows `see`. */
 function opening(granted: GrantedPath): readonly Grant[] {
-  for (const below of granted.below()) if (grants('see', below)) return below.decidingGrants('see')
+  for (const below of granted.below()) if (isGranted('see', below)) return below.decidingGrants('see')
   return []
 }
 
-function lookAtRight(question: Question, refused: boolean): Found {
+function evidenceOfRight(question: Question, refused: boolean): Found {
   const { principal, action, path, rules } = question
   const { granted } = rules
   if (granted !== undefined) {
-    if (!grants('see', granted)) {
+    if (!isGranted('see', granted)) {
       const cause = isSeen(principal, path, granted) ? 'way' : 'notSeen'
       const isPassed = cause === 'way' && !refused
       return { cause, right: 'see', grants: isPassed ? opening(granted) : granted.decidingGrants('see') }
@@ -184,7 +185,7 @@ function lookAtRight(question: Question, refused: boolean): Found {
 }
 
 function permissionOf(action: Action): Permission | undefined {
-  const required = isLook(action) ? 'nothing' : requirements[action]
+  const required = isInspection(action) ? 'nothing' : requirements[action]
   if (required === 'nothing') return undefined
   return required === 'content' ? 'write' : required
 }

@@ -15,7 +15,7 @@ import type { GrantedPath } from '../grant-trie.js'
  */
 export function isSeen(principal: Principal, path: Path, granted: GrantedPath | undefined): boolean {
   if (!isShared(principal, granted)) return granted?.opensBelow === true
-  if (granted === undefined || grants('see', granted) || granted.opensBelow) return true
+  if (granted === undefined || isGranted('see', granted) || granted.opensBelow) return true
   return granted.grantedOnly && principal.folder === root && path === principal.baseIn(path)
 }
 
@@ -23,18 +23,18 @@ export function isSeen(principal: Principal, path: Path, granted: GrantedPath | 
 export function isShared(principal: Principal, granted: GrantedPath | undefined): boolean {
   if (principal.share === undefined) return true
   if (granted === undefined) return principal.hasPermission('share')
-  if (!grants('see', granted)) return false
+  if (!isGranted('see', granted)) return false
   return granted.says('share') ?? (!granted.grantedOnly && principal.hasPermission('share'))
 }
 
 /** Whether the grants allow a right that needs no permission where no grant mentions it. */
-export function grants(right: 'see' | 'read', granted: GrantedPath): boolean {
+export function isGranted(right: 'see' | 'read', granted: GrantedPath): boolean {
   return granted.says(right) ?? !granted.grantedOnly
 }
 
 /** Whether the grants let the principal read the content. */
 export function grantsContent(granted: GrantedPath | undefined): boolean {
-  return granted === undefined || (grants('see', granted) && grants('read', granted))
+  return granted === undefined || (isGranted('see', granted) && isGranted('read', granted))
 }
 
 /** Whether listings show the principal how much space the storages have. */
@@ -66,15 +66,15 @@ export function memberFilter(
   granted?: GrantedPath,
 ): MemberFilter {
   const hiding = hidesNames(principal, rule) && covers(rule, rule.hideSub, folder) ? rule : undefined
-  const asksGrants =
-    granted !== undefined && (granted.hasBelow || !grants('see', granted.rest) || principal.share !== undefined)
-  const showsAll = hiding === undefined && ruleOf === undefined && !asksGrants
+  const asksMembers =
+    granted !== undefined && (granted.hasBelow || !isGranted('see', granted.rest) || principal.share !== undefined)
+  const showsAll = hiding === undefined && ruleOf === undefined && !asksMembers
   return {
     showsAll,
     shows(name) {
       if (showsAll) return true
       const member = childOf(folder, name)
-      return !isOmitted(principal, member, hiding, ruleOf?.(member), asksGrants ? granted.child(name) : undefined)
+      return !isOmitted(principal, member, hiding, ruleOf?.(member), asksMembers ? granted.child(name) : undefined)
     },
   }
 }
@@ -126,10 +126,10 @@ export function seenNames(granted: GrantedPath | undefined, maxPaths: number): S
   const around: Path[] = []
   const closed: Path[] = []
   let isExact = true
-  const sees = grants('see', granted)
+  const sees = isGranted('see', granted)
   for (const below of granted.below()) {
     for (let last = around.at(-1); last !== undefined && !isWithin(last, below.path); last = around.at(-1)) around.pop()
-    const isPart = grants('see', below)
+    const isPart = isGranted('see', below)
     if (!sees && (isPart || below.opensBelow)) parts.push({ path: below.path, deep: isPart })
     if (isPart) around.push(below.path)
     // The way to a grant within a part that is seen is asked name by name.

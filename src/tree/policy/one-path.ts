@@ -1,16 +1,15 @@
 /**
- * Decisions on one path: what a principal may do with it, and names that nobody may use. Pure functions of the
- * principal, the path, the folder rules and the grants. Paths are of the whole tree. Called only by `Access`, which
- * looks up the rules and the grants.
+ * Decisions on one path: what a principal may do with it. Pure functions of the principal, the path, the folder rules
+ * and the grants. Paths are of the whole tree. Called only by `Access`, which looks up the rules and the grants.
  */
 import type { Permission, Principal } from '../../accounts/principal.js'
 import type { ErrorCode, ErrorDetail } from '../../base/errors.js'
-import { childOf, isWithin, nameOf, parentOf, reservedPrefix, topNames, within, type Path } from '../../base/path.js'
+import { childOf, isWithin, parentOf, type Path } from '../../base/path.js'
 import { changingRights, type ChangingRight, type ShareMode } from '../../database/rows.js'
 import { covers, type Rule } from '../folder-rules.js'
 import type { GrantedPath } from '../grant-trie.js'
 import type { Right } from '../grants.js'
-import { excludes, grants, grantsContent, hidesSegmentOf, isHidden, isSeen, isShared } from './names.js'
+import { excludes, grantsContent, hidesSegmentOf, isGranted, isHidden, isSeen, isShared } from './names.js'
 
 /**
  * What an operation does to a path. `list` lists a folder, `see` returns an entry, `read` reads its content; `share`
@@ -37,9 +36,9 @@ export type Action =
 /** The folder rules and grants that apply to one path. */
 export interface Ruling {
   /** The rule that applies to the path itself. */
-  readonly own: Rule | undefined
+  readonly atPath: Rule | undefined
   /** The rule that applies to the parent folder. */
-  readonly folder: Rule | undefined
+  readonly atParent: Rule | undefined
   /** What the grants of the principal say; undefined if none applies to it anywhere. */
   readonly granted?: GrantedPath | undefined
 }
@@ -63,13 +62,13 @@ export type Verdict =
   'allow' | Extract<ErrorCode, 'denied' | 'hidden' | 'not_found' | 'password_required' | 'unauthenticated'>
 
 /** Actions that return something and need no permission of their own. */
-type Look = 'list' | 'see' | 'read'
+type Inspection = 'list' | 'see' | 'read'
 
 /**
  * The permission that each action requires where no grant mentions its right. `content`: the write permission, or a
  * rule that lets every user write.
  */
-export const requirements: Readonly<Record<Exclude<Action, Look>, Permission | 'content' | 'nothing'>> = {
+export const requirements: Readonly<Record<Exclude<Action, Inspection>, Permission | 'content' | 'nothing'>> = {
   refresh: 'content',
   write: 'content',
   mkdir: 'content',
@@ -111,7 +110,7 @@ export const takingAway: ReadonlySet<Action> = new Set<Action>(['rename', 'move'
 /** Actions that read a source and change nothing there. */
 const reading: ReadonlySet<Action> = new Set<Action>(['list', 'see', 'read', 'refresh', 'copy', 'share'])
 
-export function isLook(action: Action): action is Look {
+export function isInspection(action: Action): action is Inspection {
   return action === 'list' || action === 'see' || action === 'read'
 }
 
@@ -120,7 +119,7 @@ export function isLook(action: Action): action is Look {
  * nothing.
  */
 export function judge(principal: Principal, action: Action, path: Path, rules: Ruling, password?: string): Verdict {
-  const asked = isLook(action) ? stepsOfLooks : steps
+  const asked = isInspection(action) ? stepsOfInspections : steps
   return firstVerdict(asked, principal, action, path, rules, password) ?? 'allow'
 }
 
@@ -128,7 +127,7 @@ export function judge(principal: Principal, action: Action, path: Path, rules: R
  * As `judge`, for those members of `folder` that no rule hides and that have no grants of their own. `rule`: the one
  * that applies to the folder; `granted`: what the grants say at the folder.
  */
-export function judgeMembers(
+export function judgeOtherMembers(
   principal: Principal,
   action: Action,
   folder: Path,
@@ -136,12 +135,15 @@ export function judgeMembers(
   password?: string,
   granted?: GrantedPath,
 ): Verdict {
-  const ruling = { own: rule, folder: rule, granted: granted?.rest }
+  const ruling = { atPath: rule, atParent: rule, granted: granted?.rest }
   return firstVerdict(stepsOfMembers, principal, action, childOf(folder, 'any'), ruling, password) ?? 'allow'
 }
 
-/** As `judgeMembers`, of what is refused for every member. Each one with grants of its own must be judged by itself. */
-export function judgeAnyMember(
+/**
+ * As `judgeOtherMembers`, of what is refused for every member. Each one with grants of its own must be judged by
+ * itself.
+ */
+export function judgeEveryMember(
   principal: Principal,
   action: Action,
   folder: Path,
@@ -149,13 +151,13 @@ export function judgeAnyMember(
   password?: string,
   granted?: GrantedPath,
 ): Verdict {
-  if (granted?.hasBelow !== true) return judgeMembers(principal, action, folder, rule, password, granted)
-  const ruling = { own: rule, folder: rule }
+  if (granted?.hasBelow !== true) return judgeOtherMembers(principal, action, folder, rule, password, granted)
+  const ruling = { atPath: rule, atParent: rule }
   return firstVerdict(stepsOfAnyMember, principal, action, childOf(folder, 'any'), ruling, password) ?? 'allow'
 }
 
 /** Whether any grant applies to the principal. None does to a signed URL, which its signature permits. */
-export function asksGrants({ accountRole: role, onlyPath }: Principal): boolean {
+export function isSubjectToGrants({ accountRole: role, onlyPath }: Principal): boolean {
   return role !== 'admin' && onlyPath === undefined
 }
 
@@ -166,7 +168,14 @@ export function judgeSight(
   path: Path,
   granted: GrantedPath | undefined,
 ): Verdict | undefined {
-  return firstVerdict(stepsToSight, principal, action, path, { own: undefined, folder: undefined, granted }, undefined)
+  return firstVerdict(
+    stepsToSight,
+    principal,
+    action,
+    path,
+    { atPath: undefined, atParent: undefined, granted },
+    undefined,
+  )
 }
 
 /**
@@ -175,7 +184,7 @@ export function judgeSight(
  */
 export function grantsRight(right: Right, granted: GrantedPath, fromAbove: boolean): boolean | undefined {
   // Every right needs `see`: the way to a grant is seen, and nothing can be done with it.
-  if (!grants('see', granted)) return false
+  if (!isGranted('see', granted)) return false
   const said = granted.says(right)
   if (said === false) return false
   return (fromAbove ? granted.saysAbove(right) : said) ?? (granted.grantedOnly ? false : undefined)
@@ -212,11 +221,11 @@ export function refusalBelow(verdict: Verdict): PolicyRefusal | undefined {
  * the path's own for listing, reading, refreshing and sharing.
  */
 export function decidingRule(action: Action, rules: Ruling): Rule | undefined {
-  return isChange(action) ? rules.folder : rules.own
+  return isChange(action) ? rules.atParent : rules.atPath
 }
 
 export function isChange(action: Action): boolean {
-  return !isLook(action) && action !== 'refresh' && action !== 'share'
+  return !isInspection(action) && action !== 'refresh' && action !== 'share'
 }
 
 // The steps
@@ -285,7 +294,7 @@ const byProtocol: Step = {
   name: 'protocol',
   verdict(principal, action) {
     if (!principal.mayUseProtocol) return 'denied'
-    if (isLook(action) || action === 'share' || principal.share !== undefined) return undefined
+    if (isInspection(action) || action === 'share' || principal.share !== undefined) return undefined
     const { permissions } = principal.protocol
     return permissions === undefined || principal.hasPermission(permissions.manage) ? undefined : 'denied'
   },
@@ -320,7 +329,7 @@ const bySight: Step = {
 
 const byHiddenNames: Step = {
   name: 'hidden names',
-  verdict: (principal, _action, path, { folder }) => (isHidden(principal, path, folder) ? 'hidden' : undefined),
+  verdict: (principal, _action, path, { atParent }) => (isHidden(principal, path, atParent) ? 'hidden' : undefined),
 }
 
 const byReaders: Step = {
@@ -346,8 +355,8 @@ const byRight: Step = {
   name: 'right',
   verdict(principal, action, path, rules) {
     const { granted } = rules
-    if (isLook(action) && action !== 'read') return undefined
-    if (isLook(action)) return grantsContent(granted) && isShared(principal, granted) ? undefined : 'denied'
+    if (isInspection(action) && action !== 'read') return undefined
+    if (isInspection(action)) return grantsContent(granted) && isShared(principal, granted) ? undefined : 'denied'
     const isGranted = granted && grantsAction(principal, action, granted)
     if (isGranted !== undefined) return isGranted ? undefined : 'denied'
     return isPermitted(principal, action, path, rules) ? undefined : 'denied'
@@ -356,11 +365,11 @@ const byRight: Step = {
 
 const byWriters: Step = {
   name: 'writers',
-  verdict(principal, action, path, { own, folder }) {
-    if (action === 'refresh') return excludesWriter(principal, own, path) ? 'denied' : undefined
+  verdict(principal, action, path, { atPath, atParent }) {
+    if (action === 'refresh') return excludesWriter(principal, atPath, path) ? 'denied' : undefined
     // A copy does not change its source: only read access is required there.
-    if (folder === undefined || !isChange(action) || action === 'copy') return undefined
-    return excludesWriter(principal, folder, parentOf(path)) ? 'denied' : undefined
+    if (atParent === undefined || !isChange(action) || action === 'copy') return undefined
+    return excludesWriter(principal, atParent, parentOf(path)) ? 'denied' : undefined
   },
 }
 
@@ -373,8 +382,8 @@ const readAccess = [byReaders, byPassword]
  * folder rules.
  */
 export const steps: readonly Step[] = [...credential, bySight, byHiddenNames, ...readAccess, byRight, byWriters]
-/** Without the steps that never refuse a look. */
-const stepsOfLooks: readonly Step[] = steps.filter((step) => step !== byAppPassword && step !== byWriters)
+/** Without the steps that never refuse an inspection. */
+const stepsOfInspections: readonly Step[] = steps.filter((step) => step !== byAppPassword && step !== byWriters)
 const stepsToSight: readonly Step[] = [...credential, bySight]
 const stepsOfMembers: readonly Step[] = steps.filter((step) => step !== byHiddenNames)
 const stepsOfAnyMember: readonly Step[] = [...credential, ...readAccess]
@@ -387,21 +396,25 @@ function concerns(rule: Rule, sub: boolean, action: Action, path: Path): boolean
 /** Whether a permission, or a rule with `write`, allows the action where no grant mentions its right. */
 function isPermitted(
   principal: Principal,
-  action: Exclude<Action, Look>,
+  action: Exclude<Action, Inspection>,
   path: Path,
-  { own, folder }: Ruling,
+  { atPath, atParent }: Ruling,
 ): boolean {
   const required = requirements[action]
   if (required === 'nothing') return true
   if (required !== 'content') return principal.hasPermission(required)
   if (principal.hasPermission('write')) return true
   return action === 'refresh'
-    ? letsEveryoneWrite(own, path)
-    : folder !== undefined && letsEveryoneWrite(folder, parentOf(path))
+    ? letsEveryoneWrite(atPath, path)
+    : atParent !== undefined && letsEveryoneWrite(atParent, parentOf(path))
 }
 
 /** As `grantsRight`, for an action. */
-function grantsAction(principal: Principal, action: Exclude<Action, Look>, granted: GrantedPath): boolean | undefined {
+function grantsAction(
+  principal: Principal,
+  action: Exclude<Action, Inspection>,
+  granted: GrantedPath,
+): boolean | undefined {
   if (action === 'move' && refusesRemoval(principal, granted)) return false
   return grantsRight(askedRights[action], granted, takingAway.has(action))
 }
@@ -470,8 +483,10 @@ export function judgeTarget(
  */
 function isOpenTarget(principal: Principal, symlink: RuledPath, target: RuledPath): boolean {
   if (target.deniedToSome === true && symlink.deniedToSome !== true) return false
-  const hasSameRule = target.own === symlink.own && isRestricted(symlink.path, symlink.own)
-  return (hasSameRule || !isRestricted(target.path, target.own)) && !isHidden(principal, target.path, target.folder)
+  const hasSameRule = target.atPath === symlink.atPath && isRestricted(symlink.path, symlink.atPath)
+  return (
+    (hasSameRule || !isRestricted(target.path, target.atPath)) && !isHidden(principal, target.path, target.atParent)
+  )
 }
 
 /** Whether `rule`, which applies to `path`, restricts reading it, or hides it, for any user. */
@@ -498,44 +513,4 @@ export function contentRefusal(granted: GrantedPath | undefined): PolicyRefusal 
  */
 function isMember(rule: Rule, action: Action, path: Path): boolean {
   return (action === 'read' || action === 'see' || action === 'share') && parentOf(path) === rule.path
-}
-
-// Paths that are refused whatever the permissions and the folder rules are
-
-/** Names of files that operating systems create automatically. macOS also creates names with the prefix `._`. */
-const systemFiles: ReadonlySet<string> = new Set(['.DS_Store', 'desktop.ini', 'Thumbs.db', '@eaDir'])
-
-/** Names that are reserved by the core, in any case, do not exist. */
-export function reservedName(at: Path): PolicyRefusal | undefined {
-  return at.toLowerCase().includes(`/${reservedPrefix}`) ? { code: 'not_found' } : undefined
-}
-
-/** A new name that URLs begin with. `isTop`: whether a folder is the root of the tree or of somebody's base folder. */
-export function topName(at: Path, isTop: (folder: Path) => boolean): PolicyRefusal | undefined {
-  return topNames.has(nameOf(at)) && isTop(parentOf(at)) ? { code: 'denied', detail: 'reserved_name' } : undefined
-}
-
-/** A new name while system files are ignored. */
-export function systemFile(at: Path): PolicyRefusal | undefined {
-  const name = nameOf(at)
-  return systemFiles.has(name) || name.startsWith('._') ? { code: 'denied', detail: 'system_file' } : undefined
-}
-
-/** A path that a principal with this base is told of. */
-export function outsideBase(base: Path, at: Path): PolicyRefusal | undefined {
-  return isWithin(base, at) ? undefined : { code: 'denied' }
-}
-
-/** The text of a relative symlink. After another symlink, `..` would mean the parent of that symlink's target. */
-export function relativeTarget(text: string): PolicyRefusal | undefined {
-  const names = text.split('/').filter((name) => name !== '' && name !== '.')
-  const first = names.findIndex((name) => name !== '..')
-  if (first < 0 || !names.includes('..', first)) return undefined
-  return { code: 'denied', reason: 'the target of a symlink may have .. at its start only' }
-}
-
-/** Where a new symlink leads to. `mountPoint`: that of its storage. */
-export function symlinkTarget(mountPoint: Path, leadsTo: Path): PolicyRefusal | undefined {
-  if (within(mountPoint, leadsTo) !== undefined) return undefined
-  return { code: 'denied', reason: 'the target of a symlink must be in the same storage' }
 }

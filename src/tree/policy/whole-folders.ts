@@ -108,10 +108,10 @@ export function revealedBy(principal: Principal, source: RuledPath, target: Rule
   return { code: 'denied', reason: 'a folder rule hides things here that would be seen there' }
 }
 
-export function revealsNames(principal: Principal, { path, own: rule }: RuledPath, target: RuledPath): boolean {
+export function revealsNames(principal: Principal, { path, atPath: rule }: RuledPath, target: RuledPath): boolean {
   if (!hidesNames(principal, rule) || rule.path === path || !rule.hideSub) return false
-  const { folder } = target
-  return folder?.hide !== rule.hide || !covers(folder, folder.hideSub, target.path)
+  const { atParent } = target
+  return atParent?.hide !== rule.hide || !covers(atParent, atParent.hideSub, target.path)
 }
 
 /** Mount points, the folders above them, and the principal's base cannot be moved or removed. */

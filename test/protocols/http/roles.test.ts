@@ -365,7 +365,7 @@ const table: Readonly<Record<string, Row>> = {
   },
   'post /api/admin/explain': {
     codes: adminOnly,
-    call: () => ({ body: { username: 'admin', path: '/', action: 'see', protocol: 'http' } }),
+    call: () => ({ body: { username: 'admin', path: '/', right: 'see', protocol: 'http' } }),
   },
   'post /api/admin/group/delete': { codes: adminOnly, call: async (stage) => stage.of(await stage.group()) },
 

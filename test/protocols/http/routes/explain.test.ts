@@ -4,6 +4,7 @@ import { aliasType } from '../../../../drivers/alias/index.js'
 import { serve, type Served } from '../served.js'
 
 interface Told {
+  readonly step: string
   readonly kind: string
   readonly id: number | null
   readonly subject: string | null
@@ -19,7 +20,7 @@ interface Explanation {
   readonly notes: readonly string[]
 }
 
-const asked = { username: 'ann', path: '/sales/payroll/june', action: 'read', protocol: 'http' }
+const asked = { username: 'ann', path: '/sales/payroll/june', right: 'read', protocol: 'http' }
 
 async function explained(admin: Served, fields: object = {}): Promise<Explanation> {
   const { code, message, data } = await admin.post('/api/admin/explain', { ...asked, ...fields })
@@ -49,17 +50,17 @@ void t.test('a decision is explained by what decides it, and by all its steps', 
   t.type(refused.decided_by.id, 'number')
   t.match(refused.decided_by.text, /^the grant of the group sales at \/sales\/payroll denies see: /)
   t.same(
-    refused.steps.map(({ kind, refused }) => `${kind} ${refused}`),
+    refused.steps.map(({ step, kind, refused }) => `${step}: ${kind} ${refused}`),
     [
-      'credential false',
-      'protocol false',
-      'base false',
-      'grant true',
-      'hidden false',
-      'rule false',
-      'rule false',
-      'grant true',
-      'rule false',
+      'session: credential false',
+      'protocol: protocol false',
+      'base: base false',
+      'sight: grant true',
+      'hidden names: hidden false',
+      'readers: rule false',
+      'password: rule false',
+      'right: grant true',
+      'writers: rule false',
     ],
   )
 
@@ -68,11 +69,11 @@ void t.test('a decision is explained by what decides it, and by all its steps', 
     error: null,
     decided_by: { kind: 'grant', subject, path: '/sales', text: 'the grant of the group sales at /sales allows read' },
   })
-  t.match(await explained(admin, { path: '/x', action: 'write' }), {
+  t.match(await explained(admin, { path: '/x', right: 'write' }), {
     allowed: true,
     decided_by: { kind: 'permission', id: null, subject: null, path: '/x', text: /ann has the permission write$/ },
   })
-  t.match(await explained(admin, { path: '/x', action: 'share' }), {
+  t.match(await explained(admin, { path: '/x', right: 'share' }), {
     error: 'denied',
     decided_by: { kind: 'permission', text: /ann lacks the permission share$/ },
   })
@@ -95,10 +96,18 @@ void t.test('a disabled account, the base folder and folder rules are named', as
   t.match(await explained(admin), { error: 'not_found', decided_by: { kind: 'base', path: '/home/ann' } })
   await users.update(id, { disabled: true })
   t.match(await explained(admin, { path: '/home/ann' }), {
-    error: 'unauthenticated',
-    decided_by: { kind: 'credential', text: 'the account is disabled' },
+    error: 'account_disabled',
+    decided_by: { step: 'session', kind: 'credential', text: 'the account is disabled' },
   })
-  await users.update(id, { disabled: false, basePath: '/' })
+  await users.update(id, { disabled: false, allowFrom: ['10.0.0.0/8'] })
+  const fromOutside = { path: '/home/ann', address: '192.0.2.1' }
+  t.match(await explained(admin, fromOutside), { error: 'network_refused', notes: [] })
+  t.match(await explained(admin, { ...fromOutside, address: '10.1.2.3' }), { allowed: true, notes: [] })
+  t.match(await explained(admin, { path: '/home/ann' }), {
+    allowed: true,
+    notes: ['no address was given, so it was not asked that ann may only come from 10.0.0.0/8'],
+  })
+  await users.update(id, { basePath: '/', allowFrom: [] })
   const rule = { path: '/sales', password: 'secret', p_sub: true, hide: '', readme: '', header: '' }
   t.match(await admin.post('/api/admin/meta/create', rule), { code: 200 })
   t.match(await explained(admin), {
@@ -128,7 +137,7 @@ void t.test('notes name grants without effect, and storages that show what is de
     username: 'ann',
     grants: [{ path: '/sales/a/b', deny: ['remove'] }],
   })
-  t.match(await explained(admin, { path: '/sales/a', action: 'remove' }), {
+  t.match(await explained(admin, { path: '/sales/a', right: 'remove' }), {
     allowed: true,
     notes: [/^of a folder here remove is refused, because the grants at \/sales\/a\/b/],
   })
@@ -155,8 +164,8 @@ void t.test('what cannot be asked is refused', async (t) => {
   for (const [fields, message] of [
     [{ username: '' }, /^username: /],
     [{ username: ['ann'] }, /^username: /],
-    [{ action: 'fly' }, /^action: /],
-    [{ action: undefined }, /^action: is missing$/],
+    [{ right: 'fly' }, /^right: /],
+    [{ right: undefined }, /^right: is missing$/],
     [{ protocol: 'ftp' }, /^protocol: must be one of http, .*sftp/],
     [{ address: 'here' }, /^address: must be an IP address$/],
     [{ path: 7 }, /^path: /],
