@@ -347,6 +347,14 @@ export class Accounts {
     }
   }
 
+  /** Whether the user is an admin, and no admin, by role or group, can be used from everywhere and without an end. */
+  isLastAdminBound(changed: UserRow): boolean {
+    const isAdmin = ({ id, role }: UserRow) => role === 'admin' || this.groups.of(id).isAdmin
+    const isUnbound = ({ disabled, expires, allowFrom }: UserRow) =>
+      !disabled && expires === undefined && allowFrom.length === 0
+    return isAdmin(changed) && !this.users.list().some((user) => isAdmin(user) && isUnbound(user))
+  }
+
   isPermanentToken(token: string): boolean {
     return this.#permanentToken !== '' && timingSafeEqualText(token, this.#permanentToken)
   }
@@ -676,7 +684,10 @@ export class Accounts {
     })
   }
 
-  /** Revokes the sessions that a change of the account affects. A principal keeps its permissions for its lifetime. */
+  /**
+   * Revokes the sessions that a change of the account affects. A principal keeps the account's own permissions for its
+   * lifetime, and asks for its groups at each use.
+   */
   #userChanged(before: UserRow, after: UserRow | undefined): void {
     const { id } = before
     if (after === undefined) {

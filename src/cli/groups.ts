@@ -3,10 +3,10 @@ import { InvalidArgumentError, Option, type Command } from 'commander'
 import type { Accounts } from '../accounts/accounts.js'
 import type { Group } from '../accounts/groups.js'
 import { GatewayError } from '../base/errors.js'
-import { cleanPath } from '../base/path.js'
 import { Grants, rights, type Grant, type Right, type Subject } from '../tree/grants.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
+import { treePath } from './tree-path.js'
 import { findUser, namesOf, parsePermissions, permissionsHelp, permissionsShown } from './users.js'
 
 interface GroupFlags extends CommonFlags {
@@ -120,9 +120,10 @@ export function addGrantCommands(program: Command): void {
     .addHelpText('after', `\nRights: ${rights.join(', ')}. The path is one of the whole tree, and need not exist.`)
     .action((path: string, flags: GrantFlags) =>
       inDataFolder(flags, async ({ accounts, store }) => {
+        const at = treePath(path)
         const subject = subjectOf(accounts, flags)
         const grants = await Grants.load(store)
-        const isThere = (each: Grant) => each.path === cleanPath(path)
+        const isThere = (each: Grant) => each.path === at
         const before = grants.of(subject).find(isThere)
         const others = grants.of(subject).filter((each) => !isThere(each))
         await grants.replace(subject, [...others, { path, allow: wordsOf(flags.allow), deny: wordsOf(flags.deny) }])
@@ -159,9 +160,10 @@ export function addGrantCommands(program: Command): void {
     .description('remove the grant of a user or a group at a path')
     .action((path: string, flags: SubjectFlags) =>
       inDataFolder(flags, async ({ accounts, store }) => {
+        const at = treePath(path)
         const subject = subjectOf(accounts, flags)
         const grants = await Grants.load(store)
-        const removed = grants.of(subject).find((each) => each.path === cleanPath(path))
+        const removed = grants.of(subject).find((each) => each.path === at)
         if (removed === undefined) throw new GatewayError('not_found', { reason: `there is no such grant at ${path}` })
         const others = grants.of(subject).filter((each) => each !== removed)
         await grants.replace(subject, others)

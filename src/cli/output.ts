@@ -30,3 +30,8 @@ export function printable(text: string): string {
 export function print(flags: { readonly json?: boolean }, value: unknown, text: string): void {
   process.stdout.write(`${flags.json === true ? JSON.stringify(value) : text}\n`)
 }
+
+/** Prints a warning beside the output, which programs read. */
+export function warn(text: string): void {
+  process.stderr.write(`tidegate: ${printable(text)}\n`)
+}

@@ -4,7 +4,6 @@ import type { Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, undefinedIfMissing } from '../base/errors.js'
-import { cleanPath } from '../base/path.js'
 import { lockHolderOf } from '../installation/data-folder.js'
 import { insertStorage } from '../mounts/storage-admin.js'
 import { checkOptions, isMandatory, parseAddition } from '../mounts/fields.js'
@@ -16,6 +15,7 @@ import { checkStorage } from './check.js'
 import { inDataFolder, withCommonOptions, type CommonFlags, type DataFolder } from './data-folder.js'
 import { readInput } from '../installation/input.js'
 import { formatTable, print } from './output.js'
+import { treePath } from './tree-path.js'
 
 interface OptionFlags extends CommonFlags {
   readonly option: readonly string[]
@@ -31,7 +31,7 @@ export function addStorageCommands(program: Command): void {
     .action(async (mountPath: string, driver: string, flags: OptionFlags) => {
       const type = typeOf(driver)
       const addition = checkOptions(type.fields, await optionsOf(type, flags))
-      const configuration = newStorage({ mountPath: cleanPath(mountPath), driver, addition: JSON.stringify(addition) })
+      const configuration = newStorage({ mountPath: treePath(mountPath), driver, addition: JSON.stringify(addition) })
       await inDataFolder(flags, async (folder) => {
         const { store } = folder
         const { id } = await insertStorage({ ...configuration, remark: flags.remark ?? '' }, { store, driverTypes })

@@ -6,8 +6,9 @@ import { allPermissions, permissionBits, permissionName, type Permission } from 
 import { GatewayError } from '../base/errors.js'
 import type { UserRow } from '../database/rows.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
-import { formatTable, print } from './output.js'
+import { formatTable, print, warn } from './output.js'
 import { readPassword, withPasswordOptions, type PasswordFlags } from './password.js'
+import { treePath } from './tree-path.js'
 
 /** Permission bits by name, such as `webdav-read`. */
 const permissionsByName: ReadonlyMap<string, number> = new Map(
@@ -56,7 +57,7 @@ export function addUserCommands(program: Command): void {
       const limits = parseLimits(flags)
       await inDataFolder(flags, async ({ accounts }) => {
         const { password, generated } = await readPassword(flags)
-        const { basePath } = flags
+        const basePath = treePath(flags.basePath)
         const row = await accounts.users.create({
           username,
           password,
@@ -83,7 +84,8 @@ export function addUserCommands(program: Command): void {
     .option('--no-granted-only', 'the user sees what its permissions and folder rules allow')
     .addHelpText('after', permissionsHelp)
     .action((name: string, flags: EditFlags) => {
-      const { username, basePath, permissions } = flags
+      const { username, permissions } = flags
+      const basePath = flags.basePath === undefined ? undefined : treePath(flags.basePath)
       const permission = permissions === undefined ? undefined : parsePermissions(permissions)
       const changes = { username, basePath, permission, ...parseLimits(flags) }
       if (Object.values(changes).every((each) => each === undefined)) {
@@ -92,6 +94,7 @@ export function addUserCommands(program: Command): void {
       return inDataFolder(flags, async ({ accounts }) => {
         const row = await accounts.users.update(findUser(accounts, name).id, changes)
         print(flags, describe(row), `${name} is changed`)
+        if (changes.allowFrom !== undefined) warnOfNetworks(accounts, row)
       })
     })
 
@@ -99,9 +102,11 @@ export function addUserCommands(program: Command): void {
     .description('list users')
     .action((flags: CommonFlags) =>
       inDataFolder(flags, async ({ accounts }) => {
-        const users = accounts.users.list().map(describe)
-        const rows = users.map(({ id, username, role, base_path, permission, disabled }) => {
-          return [id, username, role, base_path, disabled, permissionsShown(permission)]
+        const users = accounts.users.list().map((user) => ({ ...describe(user), groups: groupsOf(accounts, user.id) }))
+        const rows = users.map(({ id, username, role, base_path, permission, disabled, groups }) => {
+          const makers = groups.filter(({ admin }) => admin).map(({ name }) => name)
+          const roles = [role, ...makers.map((name) => `admin by ${name}`)].join(', ')
+          return [id, username, roles, base_path, disabled, permissionsShown(permission)]
         })
         print(flags, users, formatTable(['id', 'username', 'role', 'base folder', 'disabled', 'permissions'], rows))
       }),
@@ -161,6 +166,27 @@ export function findUser(accounts: Accounts, username: string): UserRow {
   const user = accounts.users.byName(username)
   if (user === undefined) throw new GatewayError('not_found', { reason: `there is no user ${username}` })
   return user
+}
+
+/** The groups of a user, as commands print them. */
+function groupsOf({ groups }: Accounts, userId: number) {
+  return groups
+    .of(userId)
+    .groups.flatMap((id) => groups.get(id) ?? [])
+    .map(({ name, admin }) => ({ name, admin }))
+}
+
+/**
+ * Warns if no admin can be used from everywhere any more. Whoever changes networks over HTTP cannot lock itself out,
+ * but a command has no address. It can undo the change.
+ */
+function warnOfNetworks(accounts: Accounts, user: UserRow): void {
+  const { username, allowFrom } = user
+  if (allowFrom.length === 0 || !accounts.isLastAdminBound(user)) return
+  warn(
+    `no admin can sign in from everywhere now: ${username} only from ${allowFrom.join(', ')}. ` +
+      `"tidegate user edit ${username} --allow-from any" takes that back`,
+  )
 }
 
 /** What the flags say. Throws `invalid` for a malformed time. */

@@ -136,7 +136,15 @@ void t.test('group and grant commands take effect in a running daemon, and no se
   t.ok(await until(async () => (await names()) === '["open"]'))
   t.match(await run('group', 'edit', 'sales', '--name', 'trade', '--admin'), { status: 0 })
   t.ok(await until(async () => (await names()) === '["open","shut"]'), 'an admin sees all')
+  t.match((await run('user', 'list')).out, /\bann +general, admin by trade +\/ /)
+  const listed = JSON.parse((await run('user', 'list', '--json')).out) as readonly object[]
+  t.match(listed.at(-1), { username: 'ann', role: 'general', groups: [{ name: 'trade', admin: true }] })
+  const warning =
+    /^tidegate: no admin can sign in from everywhere now: admin only from 10\.0\.0\.0\/8\. "tidegate user edit/
+  t.match(await run('user', 'edit', 'admin', '--allow-from', '10.0.0.0/8'), { status: 0, err: '' }, 'ann is one too')
   t.match(await run('group', 'edit', 'trade', '--no-admin'), { status: 0 })
+  t.match(await run('user', 'edit', 'admin', '--allow-from', '10.0.0.0/8', '--json'), { status: 0, err: warning })
+  t.match(await run('user', 'edit', 'admin', '--allow-from', 'any'), { status: 0, err: '' })
   t.ok(await until(async () => (await names()) === '["open"]'))
   t.match(await run('group', 'leave', 'trade', 'ann'), { status: 0, out: 'ann left the group trade\n' })
   t.ok(await until(async () => (await names()) === '["open","shut"]'))
@@ -153,7 +161,14 @@ void t.test('group and grant commands take effect in a running daemon, and no se
       [['grant', 'add', '/a', '--user', 'ann', '--allow', 'fly'], 2, /unknown right fly; there are: see, read/],
       [['grant', 'add', '/a', '--user', 'ann', '--user', 'ben', '--allow', 'read'], 2, /It is given twice/],
       [['grant', 'add', '/a', '--user', 'ann'], 2, /allows and denies nothing/],
-      [['grant', 'add', 'a', '--user', 'ann', '--allow', 'see'], 2, /begins with \//],
+      [
+        ['grant', 'add', 'a', '--user', 'ann', '--allow', 'see'],
+        2,
+        /a is not a path of the tree, which begins with \//,
+      ],
+      [['grant', 'rm', 'a', '--user', 'ann'], 2, /begins with \//],
+      [['user', 'edit', 'ann', '--base-path', 'a'], 2, /begins with \//],
+      [['storage', 'add', 'a', 'Memory'], 2, /begins with \//],
     ] as const) {
       t.match(await run(...words), { status, err }, words.join(' '))
     }
