@@ -89,8 +89,9 @@ export function withErrorEnvelopes(
       const { code, status, message, error: name, retryAfter } = toErrorResponse(error)
       logUnexpected(api.gateway.log, error, { protocol: api.protocol.name, method: context.method, url: context.path })
       if (retryAfter !== undefined) context.set('Retry-After', String(Math.ceil(retryAfter)))
-      const text = api.masks.apply(toSingleLine(message))
-      const { refusalData: data, refusalStatus } = context.state
+      const { refusalData: data, refusalStatus, isAdminCall } = context.state
+      const line = toSingleLine(message)
+      const text = isAdminCall === true && name === 'invalid' ? line : api.masks.apply(line)
       if (!context.headerSent) context.vary('Accept')
       if (acceptsProblems(context.req)) {
         const title = STATUS_CODES[status] ?? ''

@@ -66,6 +66,8 @@ export interface State {
   refusalData?: object
   /** The HTTP status of an error response. Default: 200. */
   refusalStatus?: number
+  /** The caller is an admin, who is told as it is what is wrong with the request. */
+  isAdminCall?: boolean
   /** The `message` of a success. Default: `success`. */
   message?: string
 }

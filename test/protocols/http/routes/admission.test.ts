@@ -35,6 +35,7 @@ void t.test('users have allowed networks and an end, which an update without the
   t.strictSame(await update({ allow_from: [], expires: null }), done)
   t.match(await shown(), { allow_from: [], expires: null })
   for (const [changes, message] of [
+    [{ allow_from: ['192.0.2.1/33'] }, /^192\.0\.2\.1\/33 is not an address or a network/],
     [{ allow_from: ['office'] }, /^office is not an address or a network/],
     [{ allow_from: '10.0.0.1' }, 'allow_from: must be a list of networks'],
     [{ expires: 'tomorrow' }, /^expires: must be a time such as/],
