@@ -456,7 +456,7 @@ export const texts = {
         'Whoever has not set it up can sign in here only to do so, and neither by WebDAV nor by SFTP until then.',
       permissions: 'Permissions of its members',
       members: 'Members',
-      gives: 'What it gives',
+      gives: 'Permissions',
       administration: 'administration',
       grants: 'Rights in folders',
       outsideBase: (names: readonly string[], more: number) =>
@@ -469,7 +469,7 @@ export const texts = {
     grants: {
       about:
         'A grant holds for a folder and everything in it. Where several do, the one with the longest path decides. What they leave open, the permissions decide.',
-      add: 'Add a folder',
+      add: 'Add a grant',
       of: (path: string) => (path === '' ? 'New grant' : path),
       path: 'Folder or file',
       rights: 'Rights',
@@ -486,7 +486,7 @@ export const texts = {
         add: 'Also upload files and make folders. Adding includes replacing: an upload may take the place of a file of the same name.',
         change:
           'Also rename, move, copy and delete what is in the folder. The folder itself stays, unless the same is granted above it.',
-        everything: 'Also share, once this server can do that.',
+        everything: 'Also share with people who have no account.',
         nothing: 'The folder and everything in it do not exist for these people, unless a grant below says otherwise.',
       },
       custom: (allowed: readonly string[], denied: readonly string[]) =>

@@ -60,7 +60,7 @@ function grantOf(form: Locator, path: string): Locator {
 
 /** Adds a grant of a folder that is there, by a preset. */
 async function addGrant(form: Locator, path: string, preset: string): Promise<void> {
-  await form.getByRole('button', { name: 'Add a folder' }).click()
+  await form.getByRole('button', { name: 'Add a grant' }).click()
   await grantOf(form, 'New grant').getByRole('textbox', { name: 'Folder or file' }).fill(path)
   await grantOf(form, path).getByRole('combobox', { name: 'Rights' }).selectOption(preset)
 }
@@ -87,7 +87,7 @@ void t.test('groups and grants', { skip: withoutBrowser }, async (t) => {
       await form.getByRole('textbox', { name: 'Name' }).fill('sales')
       await form.getByRole('textbox', { name: 'Description' }).fill('Those who sell')
       await form.getByRole('group', { name: 'Members' }).getByRole('checkbox', { name: 'ann' }).check()
-      await form.getByRole('button', { name: 'Add a folder' }).click()
+      await form.getByRole('button', { name: 'Add a grant' }).click()
       await grantOf(form, 'New grant').getByRole('button', { name: 'Choose …' }).click()
       await form.getByRole('treeitem', { name: 'sales' }).click()
       const grant = grantOf(form, '/sales')
