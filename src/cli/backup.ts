@@ -7,7 +7,7 @@ import { version } from '../base/version.js'
 import { leftOut, writeBackup } from '../installation/backup.js'
 import { writeAside } from '../installation/scratch-folder.js'
 import { parseAddition } from '../mounts/fields.js'
-import type { FolderRule, StorageRow, UserRow } from '../database/rows.js'
+import type { FolderRule, ShareRoot, ShareRow, StorageRow, UserRow } from '../database/rows.js'
 import { snapshotDatabase } from '../database/snapshot.js'
 import { withoutPassword } from '../database/store-url.js'
 import type { Store } from '../database/tables.js'
@@ -60,10 +60,10 @@ export function addBackupCommands(program: Command): void {
 
   withDataOptions(program.command('export [file]'))
     .description(
-      'write users, groups, storages, folder rules, grants and settings as JSON, by default to standard output',
+      'write users, groups, storages, folder rules, grants, shares and settings as JSON, by default to standard output',
     )
     .addOption(
-      new Option('--with-secrets', 'with password hashes, and the passwords and keys of storages and settings'),
+      new Option('--with-secrets', 'with password hashes, and the passwords and keys of storages, shares and settings'),
     )
     .action(async (file: string | undefined, flags: CommonFlags & { readonly withSecrets?: boolean }) => {
       const store = await openData(await configOf(flags))
@@ -78,17 +78,19 @@ export function addBackupCommands(program: Command): void {
 }
 
 /**
- * What `tidegate export` writes: users, groups, storages, folder rules, grants and stored settings. Without secrets,
- * these are left out: hashes of passwords, secrets of two-step verification, passwords of folders, secret settings,
- * options of drivers that are declared secret, options and settings that this program does not know, and passwords in
- * URLs.
+ * What `tidegate export` writes: users, groups, storages, folder rules, grants, shares and stored settings. Without
+ * secrets, these are left out: hashes of passwords, secrets of two-step verification, passwords of folders, codes of
+ * shares, secret settings, options of drivers that are declared secret, options and settings that this program does not
+ * know, and passwords in URLs.
  */
 export async function exportOf(
-  store: Pick<Store, 'users' | 'groups' | 'storages' | 'rules' | 'grants' | 'settings'>,
+  store: Pick<Store, 'users' | 'groups' | 'storages' | 'rules' | 'grants' | 'shares' | 'shareRoots' | 'settings'>,
   withSecrets: boolean,
 ): Promise<object> {
-  const { users, groups, storages, rules, grants, settings } = store
+  const { users, groups, storages, rules, grants, shares, shareRoots, settings } = store
   const members = await groups.members()
+  const roots = new Map<string, ShareRoot[]>()
+  for (const root of await shareRoots.all()) roots.set(root.shareId, [...(roots.get(root.shareId) ?? []), root])
   const membersOf = (id: number) => members.filter(({ groupId }) => groupId === id).map(({ userId }) => userId)
   return {
     program: version,
@@ -97,6 +99,7 @@ export async function exportOf(
     storages: (await storages.all()).map((storage) => storageOf(storage, withSecrets)),
     rules: (await rules.all()).map((rule) => ruleOf(rule, withSecrets)),
     grants: (await grants.all()).map(snakeCase),
+    shares: (await shares.all()).map((share) => shareOf(share, roots.get(share.id) ?? [], withSecrets)),
     settings: settingsOf(await settings.all(), withSecrets),
   }
 }
@@ -128,6 +131,16 @@ function optionsOf(addition: string): Record<string, unknown> | undefined {
 
 function ruleOf({ password, ...rule }: FolderRule, withSecrets: boolean): object {
   return { ...snakeCase(rule), has_password: password !== '', ...(withSecrets && { password }) }
+}
+
+function shareOf({ password, ...share }: ShareRow, roots: readonly ShareRoot[], withSecrets: boolean): object {
+  const files = [...roots].sort((one, other) => one.position - other.position)
+  return {
+    ...snakeCase(share),
+    files: files.map(({ path, removed }) => ({ path, removed })),
+    has_password: password !== '',
+    ...(withSecrets && { password }),
+  }
 }
 
 function settingsOf(stored: ReadonlyMap<string, string>, withSecrets: boolean): object {

@@ -21,7 +21,7 @@ import { startGateway, startNodes, type RunningGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { lockinfo, proppatch, sender, tokenOf } from '../protocols/webdav/dav-client.js'
 import { engines, thisServer } from '../database/engines.js'
-import { grantRow, groupRow, ruleRow, userRow } from '../database/store-rows.js'
+import { grantRow, groupRow, ruleRow, shareRow, userRow } from '../database/store-rows.js'
 import { withoutSqlite } from '../store-location.js'
 import { connect } from '../stories/task-client.js'
 import { main, outcomeOf } from './outcome.js'
@@ -211,6 +211,11 @@ void t.test('an export has the configuration, and secrets only if asked', { skip
   const other = newStorage({ mountPath: asPath('/other'), driver: 'Other', addition: '{"password":"SECRET-6"}' })
   await store.storages.insert(other)
   await store.rules.insert(ruleRow({ path: asPath('/a'), password: 'SECRET-7' }))
+  await store.shares.insert(
+    shareRow({ id: 'abc', creatorId: ann.id, password: 'SECRET-12' }),
+    [asPath('/b'), asPath('/a')],
+    0,
+  )
   const url = 'http://admin:SECRET-8@localhost:8080/'
   const secrets = { token: 'SECRET-9', aria2_secret: 'SECRET-10', qbittorrent_url: url, not_known: 'SECRET-11' }
   await store.settings.set(new Map(Object.entries({ site_title: 'Tides', ...secrets })))
@@ -225,6 +230,7 @@ void t.test('an export has the configuration, and secrets only if asked', { skip
       { mount_path: '/other', addition: {} },
     ],
     rules: [{ path: '/a', has_password: true, read_users: [] }],
+    shares: [{ id: 'abc', creator_id: ann.id, has_password: true, files: [{ path: '/b' }, { path: '/a' }] }],
     grants: [{ group_id: sales.id, path: '/sales', allow: ['read'], deny: [] }],
     settings: { site_title: 'Tides', qbittorrent_url: 'http://admin@localhost:8080/' },
   })
@@ -232,7 +238,7 @@ void t.test('an export has the configuration, and secrets only if asked', { skip
   t.match(await tidegate(['export', file, '--with-secrets', '--data', folder]), { status: 0, out: '' })
   t.equal((await stat(file)).mode & 0o777, 0o600)
   const text = await readFile(file, 'utf8')
-  for (let number = 1; number <= 11; number++) t.match(text, new RegExp(`SECRET-${number}["@]`))
+  for (let number = 1; number <= 12; number++) t.match(text, new RegExp(`SECRET-${number}["@]`))
 })
 
 void t.test('commands that are killed leave nothing that is taken for whole', { skip: withoutSqlite }, async (t) => {
