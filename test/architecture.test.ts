@@ -67,7 +67,7 @@ protocols/http            gateway protocols/lib protocols/http/api protocols/htt
 protocols/*               base contract net settings accounts locks tree gateway protocols/lib
 protocols/index.ts        protocols/lib protocols/http protocols/*
 process                   base contract net database accounts locks installation gateway drivers/index.ts protocols/lib protocols/index.ts
-cli                       base contract net database settings accounts cluster locks mounts installation tree drivers/index.ts protocols/lib protocols/http/site protocols/* protocols/index.ts process
+cli                       base contract net database settings accounts cluster locks mounts installation tree shares drivers/index.ts protocols/lib protocols/http/site protocols/* protocols/index.ts process
 main.ts                   base process cli
 web/api
 web/texts.ts              web/api

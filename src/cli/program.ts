@@ -11,6 +11,7 @@ import { addGrantCommands, addGroupCommands } from './groups.js'
 import { addKeyCommands } from './keys.js'
 import { addNodesCommand } from './nodes.js'
 import { addSettingCommands } from './settings.js'
+import { addShareCommands } from './shares.js'
 import { addStorageCommands } from './storages.js'
 import { addStoreCommands } from './store.js'
 import { addUserCommands } from './users.js'
@@ -44,6 +45,7 @@ export function createProgram(): Command {
   addUserCommands(program)
   addGroupCommands(program)
   addGrantCommands(program)
+  addShareCommands(program)
   addExplainCommand(program)
   addKeyCommands(program)
   addStorageCommands(program)

@@ -198,7 +198,8 @@ function parseLimits({ allowFrom, expires, grantedOnly }: LimitFlags) {
   }
 }
 
-function parseTime(text: string): Date {
+/** Parses a time of RFC 3339. Throws `invalid`. */
+export function parseTime(text: string): Date {
   if (z.iso.datetime({ offset: true }).safeParse(text).success) return new Date(text)
   throw new GatewayError('invalid', { reason: `${text} is not a time such as 2030-12-31T23:59:59Z, or "never"` })
 }

@@ -17,6 +17,25 @@ const maxNetworks = 100
 const randomLength = 8
 const idCharacters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
 
+/** What a share is where nothing else is said. */
+export const newShare: Omit<ShareRow, 'id' | 'creatorId' | 'created'> = {
+  mode: 'read',
+  password: '',
+  expires: undefined,
+  maxAccessed: 0,
+  disabled: false,
+  remark: '',
+  readme: '',
+  header: '',
+  orderBy: '',
+  orderDirection: '',
+  extractFolder: '',
+  allowFrom: [],
+  webdav: false,
+  uploadMaxBytes: 0,
+  uploadMaxFiles: 0,
+}
+
 /** Letters, digits, `_`, `-` and Han characters, as the family of this API has them. */
 const idPattern = /^[\w\p{Script=Han}-]+$/u
 

@@ -62,11 +62,14 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
     return this.#byId.get(id)
   }
 
+  /** The shares of all users, ordered by id. */
+  list(): readonly StoredShare[] {
+    return [...this.#byId.values()].sort((one, other) => (one.id < other.id ? -1 : 1))
+  }
+
   /** The shares that a principal administers, ordered by id: its own, or all for an admin. */
   of(principal: Principal): readonly StoredShare[] {
-    return [...this.#byId.values()]
-      .filter((share) => this.#isOf(principal, share))
-      .sort((one, other) => (one.id < other.id ? -1 : 1))
+    return this.list().filter((share) => this.#isOf(principal, share))
   }
 
   /** Whether a principal may make shares for others, and administers those of all. */

@@ -249,7 +249,7 @@ async function isAnyThere(roots: readonly OpenRoot[], signal: AbortSignal | unde
   return false
 }
 
-function isUsedUp({ maxAccessed }: ShareRow, use: ShareUse | undefined): boolean {
+export function isUsedUp({ maxAccessed }: ShareRow, use: ShareUse | undefined): boolean {
   return maxAccessed > 0 && (use?.accessed ?? 0) >= maxAccessed
 }
 

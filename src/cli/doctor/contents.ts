@@ -1,19 +1,19 @@
 /** What the database says: accounts, settings, host keys, and the folders of this machine that storages show. */
 import { lstat, realpath, stat } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { driverTypes } from '../../../drivers/index.js'
 import type { Accounts } from '../../accounts/accounts.js'
 import { isGatewayError } from '../../base/errors.js'
 import { childOf, root, topNames, within, type Path } from '../../base/path.js'
 import type { Config } from '../../installation/config.js'
 import type { Settings } from '../../settings/settings.js'
-import { parseAddition } from '../../mounts/fields.js'
 import { shownElsewhere } from '../../tree/denied-elsewhere.js'
 import { Grants } from '../../tree/grants.js'
 import type { StorageRow } from '../../database/rows.js'
 import type { Store } from '../../database/tables.js'
 import type { DataFolder } from '../data-folder.js'
 import { commandLine, reasonOf, shellWord, wrong, type Finding } from '../finding.js'
+import { localFolderOf } from '../local-files.js'
 import { mayRead } from './owner.js'
 
 /** The findings on the content of the database. Changes nothing. */
@@ -95,10 +95,11 @@ async function localFindings(config: Config, rows: readonly StorageRow[]): Promi
   const owner = await stat(config.data)
   const shownAt = new Map<string, string>()
   const findings: Finding[] = []
-  for (const { driver, disabled, mountPath, addition } of rows) {
-    if (driver !== 'Local' || disabled) continue
-    const path = parseAddition(addition).root_folder_path
-    const folder = await realpath(resolve(config.data, String(path))).catch(() => undefined)
+  for (const row of rows) {
+    const { disabled, mountPath } = row
+    const named = disabled ? undefined : localFolderOf(config, row)
+    if (named === undefined) continue
+    const folder = await realpath(named).catch(() => undefined)
     // A missing folder is a fault of the storage, which `check` reports.
     if (folder === undefined) continue
     const what = `folder of ${mountPath}`
@@ -123,10 +124,10 @@ async function topNamesFinding(config: Config, { users }: Accounts, storages: re
   const what = 'names of URLs'
   const tops = new Set<Path>([root, ...users.list().map(({ basePath }) => basePath)])
   const paths = [...tops].flatMap((top) => [...topNames].map((name) => childOf(top, name)))
-  for (const { driver, disabled, mountPath, addition } of storages) {
+  for (const storage of storages) {
+    const { disabled, mountPath } = storage
     if (disabled) continue
-    const folder =
-      driver === 'Local' ? resolve(config.data, String(parseAddition(addition).root_folder_path)) : undefined
+    const folder = localFolderOf(config, storage)
     for (const path of paths) {
       const isMounted = within(path, mountPath) !== undefined
       const inner = folder === undefined ? undefined : within(mountPath, path)

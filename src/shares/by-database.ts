@@ -1,0 +1,90 @@
+/**
+ * What accounts, folder rules and grants say of a share. No backend is asked, so that it needs no running daemon. When
+ * a visitor comes, `VisitorAccess` asks everything.
+ */
+import type { Accounts } from '../accounts/accounts.js'
+import type { ProtocolFacts } from '../accounts/principal.js'
+import { isGatewayError, toGatewayError, type ErrorCode } from '../base/errors.js'
+import { childOf, type Path } from '../base/path.js'
+import type { ShareRow, ShareUse } from '../database/rows.js'
+import { explainAccess } from '../tree/access.js'
+import type { Rules } from '../tree/folder-rules.js'
+import type { Grants } from '../tree/grants.js'
+import type { Action } from '../tree/policy/one-path.js'
+import { isExpired, type StoredShare } from './shares.js'
+import { isUsedUp, type ShareState } from './visitor-access.js'
+
+interface ShareSources {
+  readonly accounts: Pick<Accounts, 'forShare'>
+  readonly rules: Rules
+  readonly grants: Grants
+}
+
+/** What is at a path, as far as it is known without its backend. */
+export type KnownKind = 'file' | 'folder' | 'missing' | undefined
+
+/** The protocol of questions that no visitor asks. */
+const protocol: ProtocolFacts = { name: 'share', appPasswords: false }
+
+/** Why the creator may not share what is at `path`, of the whole tree, in this mode; undefined if nothing says so. */
+export function refusalOfSharing(
+  sources: ShareSources,
+  { id, creatorId, mode }: Pick<ShareRow, 'id' | 'creatorId' | 'mode'>,
+  path: Path,
+  kind: KnownKind,
+): string | undefined {
+  try {
+    const principal = sources.accounts.forShare(creatorId, { id, mode }, { path, folds: false }, protocol)
+    for (const [action, at] of askedActions(mode, path, kind)) {
+      const { refusal, decidedBy } = explainAccess(sources, principal, action, at)
+      if (refusal !== undefined) {
+        return reasons[refusal.code] ?? `grants and permissions do not allow "${decidedBy.right}" there`
+      }
+    }
+    return undefined
+  } catch (error) {
+    if (isGatewayError(error, 'denied')) return 'it is outside the base folder'
+    return toGatewayError(error).reason
+  }
+}
+
+/** The state of a share whose storages answer. `kindOf`: what is at a path. `now`: milliseconds since 1970. */
+export async function stateByDatabase(
+  sources: ShareSources,
+  share: StoredShare,
+  use: ShareUse | undefined,
+  kindOf: (path: Path) => Promise<KnownKind>,
+  now = Date.now(),
+): Promise<ShareState> {
+  if (share.disabled) return 'disabled'
+  if (isExpired(share, now)) return 'expired'
+  if (isUsedUp(share, use)) return 'used_up'
+  let state: ShareState = 'missing'
+  for (const { path, removed } of share.roots) {
+    if (removed) continue
+    const kind = await kindOf(path)
+    if (refusalOfSharing(sources, share, path, kind) !== undefined) state = 'closed'
+    else if (kind !== 'missing' && (share.mode === 'read' || kind !== 'file')) return 'active'
+  }
+  return state
+}
+
+/** What visitors must be allowed to do, as `VisitorAccess` asks it. */
+function askedActions(mode: ShareRow['mode'], path: Path, kind: KnownKind): readonly (readonly [Action, Path])[] {
+  return [
+    ['share', path],
+    ...(mode === 'upload' ? [] : [[kind === 'file' ? 'read' : 'list', path] as const]),
+    ...(mode === 'read' ? [] : [['write', childOf(path, 'any')] as const]),
+  ]
+}
+
+/** What a creator may not share is not seen by visitors. */
+const unshared = 'the user has no right "share" there, or does not see it'
+
+/** In place of the right that is asked. */
+const reasons: Partial<Record<ErrorCode, string>> = {
+  hidden: 'a folder rule hides it',
+  not_found: unshared,
+  parent_missing: unshared,
+  password_required: 'a folder rule asks for a password there',
+}

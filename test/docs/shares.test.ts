@@ -1,0 +1,74 @@
+/** The examples of docs/shares.md: their commands run beside a gateway, and visitors get what the page says. */
+import { execFile } from 'node:child_process'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { shareStates } from '../../src/shares/visitor-access.js'
+import { main } from '../cli/outcome.js'
+import { startGateway, type RunningGateway } from '../gateway.js'
+import { lacks } from '../programs.js'
+import { storeVariables } from '../store-location.js'
+import { until } from '../until.js'
+
+const run = promisify(execFile)
+
+const page = await readFile('docs/shares.md', 'utf8')
+
+/** A section of the page. */
+function section(title: string): string {
+  const found = page.split(/^## /m).find((each) => each.startsWith(`${title}\n`))
+  if (found === undefined) throw new Error(`docs/shares.md has no section ${title}`)
+  return found
+}
+
+/** Runs the blocks of a section one after another: what one of them shares is known when the next one begins. */
+async function runExample(t: Test, running: RunningGateway, title: string): Promise<string> {
+  const folder = t.testdir({ tidegate: `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`, here: {} })
+  await run('chmod', ['755', join(folder, 'tidegate')])
+  const here = join(folder, 'here')
+  for (const name of ['report.pdf', 'plan.txt']) await writeFile(join(here, name), `content of ${name}`)
+  const env = {
+    ...process.env,
+    ...(await storeVariables(running.dataFolder)),
+    PATH: `${folder}:${process.env.PATH ?? ''}`,
+    TIDEGATE_DATA: running.dataFolder,
+  }
+  const { shares } = running.gateway
+  for (const [, block = ''] of section(title).matchAll(/^```sh\n(.*?)^```$/gms)) {
+    const commands = block.replaceAll('localhost:5244', new URL(running.url).host)
+    await run('bash', ['-ec', commands], { env, cwd: here, timeout: 60_000 })
+    for (const [, id = ''] of block.matchAll(/ --id (\w+)/g))
+      t.ok(await until(() => shares.get(id) !== undefined), `${id} is known`)
+  }
+  return here
+}
+
+void t.test('docs/shares.md: visitors get what the page says', { skip: lacks('curl', 'bash') }, async (t) => {
+  const running = await startGateway(t)
+  const files = join(running.dataFolder, 'files', 'ann')
+  for (const name of ['inbox', 'client']) await mkdir(join(files, name), { recursive: true })
+  await writeFile(join(files, 'offer.pdf'), 'the offer')
+  const ask = async (path: string, agent: string) => {
+    const response = await fetch(running.url + path, { headers: { 'user-agent': agent } })
+    return { status: response.status, text: await response.text() }
+  }
+
+  await t.test('Send a file', async (t) => {
+    const here = await runExample(t, running, 'Send a file')
+    t.equal(await readFile(join(here, 'offer.pdf'), 'utf8'), 'the offer')
+    t.match(await ask('/sd/offer', 'nobody'), { status: 403 })
+    const link = '/sd/offer?pwd=tide-27'
+    for (const agent of ['second', 'third', 'second']) {
+      t.match(await ask(link, agent), { status: 200, text: 'the offer' }, agent)
+    }
+    t.match(await ask(link, 'fourth'), { status: 410 })
+  })
+})
+
+void t.test('docs/shares.md names each state', (t) => {
+  const states = [...section('What ends a share').matchAll(/^\| `(\w+)` /gm)].map(([, state]) => state)
+  t.same(new Set(states), new Set(shareStates))
+  t.equal(states.length, shareStates.length)
+  t.end()
+})
