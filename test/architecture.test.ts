@@ -47,7 +47,7 @@ tasks                     base contract database settings accounts storage mount
 offline-downloads         base contract net database settings accounts storage mounts transfer tree tasks
 uploads                   base contract accounts transfer tree
 shares                    base contract net database accounts storage tree
-installation              base contract net database settings accounts mounts tree offline-downloads
+installation              base contract net database settings accounts mounts tree offline-downloads shares
 gateway                   base contract net database settings accounts storage cluster locks mounts transfer download-urls search tree tasks offline-downloads uploads shares installation
 drivers/lib               base contract
 drivers/lib/streams       base contract
@@ -264,6 +264,7 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
     'src/accounts/users.ts',
     'src/database/installation.ts',
     'src/installation/import/alist.ts',
+    'src/installation/import/share.ts',
     'src/installation/import/user.ts',
     'src/shares/shares.ts',
     'src/tasks/tasks.ts',

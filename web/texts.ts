@@ -695,7 +695,7 @@ export const texts = {
         alist:
           'Stop the program and choose config.json and data.db in its data folder, data.db-wal if it is there, and ssh_host_rsa_key in its folder ssh, so that SFTP clients recognize this server.',
         filebrowser:
-          'Stop File Browser, make users.json and config.json with “filebrowser users export users.json” and “filebrowser config export config.json”, and choose both.',
+          'Stop File Browser, make users.json and config.json with “filebrowser users export users.json” and “filebrowser config export config.json”, and choose both, with shares.json if there are shares to take (see Moving).',
         quantum:
           'Stop File Browser Quantum, which must be version 2, and choose its database, and the file beside it whose name ends in -wal if it is there.',
       },

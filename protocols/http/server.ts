@@ -13,6 +13,7 @@ import type { RequestHandler } from '../lib/protocol.js'
 import { HttpApi, type Exchange, type Routes, type State } from './api/http-api.js'
 import { serveDownload, isDownload } from './files/download.js'
 import { FileTypes } from './compat/file-types.js'
+import { newShareLink } from './files/old-share-links.js'
 import { ZipDownloads } from './files/zip-downloads.js'
 import { endpoints } from './endpoints.js'
 import { http } from './index.js'
@@ -121,6 +122,13 @@ async function answerUnknown(api: HttpApi, web: WebClient | undefined, context: 
   const methods = new Set(context.matched?.flatMap((layer) => layer.methods))
   if (isApi && methods.size > 0) refuseMethod(context, [...methods].sort())
   const isPageMethod = ['GET', 'HEAD', 'POST'].includes(context.method)
+  const moved = ['GET', 'HEAD'].includes(context.method) && newShareLink(api, context.req.url ?? '/')
+  if (moved) {
+    context.respond = false
+    const headers = { Location: moved, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' }
+    context.res.writeHead(302, { ...headers, 'Content-Length': 0 }).end()
+    return
+  }
   if (isPageMethod && isApi) throw refused(endpointMissing)
   context.respond = false
   // An unknown path of the API has no methods.

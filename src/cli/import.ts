@@ -22,6 +22,7 @@ import { formatTable, print } from './output.js'
 interface ImportFlags extends CommonFlags {
   readonly dryRun?: boolean
   readonly root?: string
+  readonly shares?: string
   readonly denyByDefault?: readonly string[]
   readonly allowByDefault?: readonly string[]
 }
@@ -34,7 +35,7 @@ export function addImportCommands(program: Command): void {
   for (const name of ['alist', 'openlist'] as const) {
     withImportOptions(command.command(`${name} <data-folder>`))
       .description(
-        'take users with their passwords and keys, roles, storages, folder rules, settings and the SFTP host key',
+        'take users with their passwords and keys, roles, storages, folder rules, shares, settings and the SFTP host key',
       )
       .action((folder: string, flags: ImportFlags) => importFrom({ program: name, folder, scratch: tmpdir() }, flags))
   }
@@ -44,8 +45,9 @@ export function addImportCommands(program: Command): void {
       'take users with their passwords and rules, and the folder, from "filebrowser users export" and "filebrowser config export"',
     )
     .option('--root <dir>', 'where the files are, if not in the folder of the configuration')
+    .option('--shares <shares.json>', 'take shares too, from what GET /api/shares answers to an administrator there')
     .action((users: string, config: string, flags: ImportFlags) =>
-      importFrom({ program: 'filebrowser', users, config, root: flags.root }, flags),
+      importFrom({ program: 'filebrowser', users, config, shares: flags.shares, root: flags.root }, flags),
     )
 
   withImportOptions(command.command('quantum <database>'))

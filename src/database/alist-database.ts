@@ -52,7 +52,10 @@ const tables = {
   ],
   ssh_public_keys: ['id', 'user_id', 'title', 'key_str'],
   setting_items: ['key', 'value'],
-  sharing_dbs: ['id'],
+  sharing_dbs: [
+    ...['id', 'files_raw', 'expires', 'pwd', 'accessed', 'max_accessed', 'creator_id', 'disabled', 'remark', 'readme'],
+    ...['header', 'order_by', 'order_direction', 'extract_folder'],
+  ],
 } as const
 type AlistTable = keyof typeof tables
 

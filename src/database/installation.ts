@@ -1,11 +1,13 @@
 /** Fills a new installation with what was imported from another program. */
 import { GatewayError } from '../base/errors.js'
+import type { Path } from '../base/path.js'
 import { KeysTable, UsersTable } from './accounts.js'
 import { Database } from './database.js'
 import { GrantsTable, GroupsTable } from './grants.js'
-import type { FolderRule, Grant, GroupRow, KeyRow, StorageRow, UserRow } from './rows.js'
+import type { FolderRule, Grant, GroupRow, KeyRow, ShareRow, StorageRow, UserRow } from './rows.js'
 import { RulesTable } from './rules.js'
 import { SettingsTable } from './settings.js'
+import { SharesTable } from './shares.js'
 import { StoragesTable } from './storages.js'
 
 /** A grant of what is imported with it. */
@@ -24,12 +26,21 @@ export interface ImportedGroup extends Omit<GroupRow, 'id'> {
   readonly grants: readonly ImportedGrant[]
 }
 
+export interface ImportedShare extends ShareRow {
+  /** Of the whole tree. */
+  readonly roots: readonly Path[]
+  /** The number of visits until now. */
+  readonly accessed: number
+}
+
 export interface Installation {
   readonly users: readonly ImportedUser[]
   readonly groups: readonly ImportedGroup[]
   readonly storages: readonly Omit<StorageRow, 'id'>[]
   /** They name users by the ids of the other program, all of which are in `users`. */
   readonly rules: readonly Omit<FolderRule, 'id'>[]
+  /** Their creators have the ids of the other program, all of which are in `users`. */
+  readonly shares: readonly ImportedShare[]
   readonly settings: ReadonlyMap<string, string>
 }
 
@@ -67,7 +78,7 @@ export async function assertNew(database: Database, isFirst: (row: StorageRow) =
 /** Replaces what a first run has made, in one transaction. Rejects as `assertNew`. */
 export async function replaceInstallation(
   database: Database,
-  { users, groups, storages, rules, settings }: Installation,
+  { users, groups, storages, rules, shares, settings }: Installation,
   isFirst: (row: StorageRow) => boolean,
 ): Promise<void> {
   await database.guarded('users', async (query) => {
@@ -95,6 +106,9 @@ export async function replaceInstallation(
     for (const rule of rules) {
       const named = { readUsers: newIds(rule.readUsers), writeUsers: newIds(rule.writeUsers) }
       await new RulesTable(within).insert({ ...rule, ...named })
+    }
+    for (const { roots, accessed, ...share } of shares) {
+      await new SharesTable(within).insert({ ...share, creatorId: ids.get(share.creatorId) ?? 0 }, roots, accessed)
     }
     await new SettingsTable(within).set(settings)
   })

@@ -104,7 +104,10 @@ export interface ProtocolGateway extends Pick<
   readonly search: Pick<Search, 'build' | 'clear' | 'isOn' | 'progress' | 'stop' | 'update'>
   readonly settings: ProtocolSettings
   readonly visitorAccess: Pick<VisitorAccess, 'assertMayShare' | 'open' | 'state'>
-  readonly shares: Pick<Shares, 'actsForOthers' | 'create' | 'delete' | 'find' | 'of' | 'reload' | 'update' | 'use'>
+  readonly shares: Pick<
+    Shares,
+    'actsForOthers' | 'create' | 'delete' | 'find' | 'has' | 'of' | 'reload' | 'update' | 'use'
+  >
   readonly signedUrls: Pick<SignedUrls, 'authorize' | 'signSelection' | 'verifySelection' | 'sign' | 'signFor'>
   readonly storages: StorageAdmin
   readonly tasks: ProtocolTasks

@@ -62,6 +62,10 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
     return this.#byId.get(id)
   }
 
+  has(id: string): boolean {
+    return this.#byId.has(id)
+  }
+
   /** The shares of all users, ordered by id. */
   list(): readonly StoredShare[] {
     return [...this.#byId.values()].sort((one, other) => (one.id < other.id ? -1 : 1))

@@ -100,8 +100,22 @@ const openListReport = {
   'SFTP host key ssh_host_rsa_key': 'taken',
 }
 
+const codeHashed =
+  'disabled: only a hash of its code is stored there, so it has a new code: send that to its visitors, or set the old ' +
+  'one, and enable it'
+
+/** As `GET /api/shares` answers, and with what earlier versions add. */
+const fileBrowserShares = [
+  { hash: '5YdsHcNg', path: '/team/note.txt', userID: 1, expire: 0, hasPassword: false },
+  { hash: 'Qx_-0a1B', path: '/team/', userID: 1, expire: 4_102_444_800, password_hash: '$2a$10$x', token: 'a-token' },
+  { hash: 'gone1234', path: '/x', userID: 77, expire: 0 },
+]
+
 const fileBrowserReport = {
   'user admin': 'it sees everything: grants do not apply to the administrator',
+  'share 5YdsHcNg: /team/note.txt': 'taken',
+  'share Qx_-0a1B: /team/': codeHashed,
+  'share gone1234: /x': 'its creator is not taken',
   'user greta': 'it may not write or rename: it could replace files, which it may not change',
   'grant greta: /team/trash': 'taken',
   'grant greta: /team/trash.txt': 'File Browser before 2026 applied the rule for /team/trash to it too',
@@ -233,15 +247,28 @@ void t.test(
       await mkdir(join(disk, path), { recursive: true })
     }
     for (const name of ['note.txt', 'trash.txt', 'door.key']) await writeFile(join(disk, 'team', name), name)
-    const { status, out, err } = await run('filebrowser', ...exports, '--root', disk, '--data', data, '--json')
-    const { items } = JSON.parse(out) as { items: readonly ReportLine[] }
+    const list = join(await folder(t), 'shares.json')
+    await writeFile(list, JSON.stringify(fileBrowserShares))
+    const words = ['filebrowser', ...exports, '--shares', list, '--root', disk, '--data', data, '--json']
+    const { status, out, err } = await run(...words)
+    const { items, notes } = JSON.parse(out) as { items: readonly ReportLine[]; notes: readonly string[] }
     t.same(compared(items, fileBrowserReport), fileBrowserReport)
     t.equal(items.length, Object.keys(fileBrowserReport).length)
-    t.match({ status, err }, { status: 0, err: '' })
+    t.match(notes.join(), /\/share\/HASH and .*filebrowser_share_links is on/)
+    t.match({ status, err }, { status: 1, err: '' }, 'a share is left out')
     await cp(fixture('openlist/ssh'), join(data, 'ssh'), { recursive: true })
 
     const gateway = await startGateway(t, { dataFolder: data, store: join(data, 'data.db') })
     const { users } = gateway.gateway.accounts
+    const download = await fetch(`${gateway.url}/api/public/dl/5YdsHcNg`)
+    t.equal(await download.text(), 'note.txt', 'a link that people have leads to the file')
+    t.match((await fetch(`${gateway.url}/share/5YdsHcNg`)).url, /\/@s\/5YdsHcNg$/)
+    const closed = gateway.gateway.shares.get('Qx_-0a1B')
+    t.match(closed, { disabled: true, password: /^[a-z0-9]{20}$/, expires: new Date('2100-01-01') })
+    t.same(
+      closed?.roots.map(({ path }) => path),
+      ['/team'],
+    )
     const admin = { username: 'admin', password: 'Admin fb 1' }
     const greta = { username: 'greta', password: 'greta-1234' }
     const hashed = { ...greta, password: staticHash(greta.password) }
@@ -299,10 +326,10 @@ function databaseWith(
   return { hasRoles, rows: { ...none, ...rows, users: [adminRow, ...(rows.users ?? [])] } }
 }
 
-async function mapped(database: AlistDatabase) {
+async function mapped(database: AlistDatabase, program: 'alist' | 'openlist' = 'alist') {
   const report = new Report()
   return {
-    ...(await fromAlist('alist', database, { driverTypes, settings: coreSettings }, report)),
+    ...(await fromAlist(program, database, { driverTypes, settings: coreSettings }, report)),
     lines: report.lines,
   }
 }
@@ -360,9 +387,78 @@ void t.test('what cannot be expressed is disabled, closed or left out', async (t
   const leftOut = found.lines.filter(({ outcome }) => outcome === 'left out')
   t.same(
     leftOut.map(({ kind, name }) => `${kind} ${name}`),
-    ['group broken', 'SSH key ann: bad', 'user eve', `user ${'x'.repeat(199)}…`, 'shares 1'],
+    ['group broken', 'SSH key ann: bad', 'user eve', `user ${'x'.repeat(199)}…`, 'share abc'],
   )
   t.equal(await isPassword('', found.users[3]?.passwordHash ?? ''), false)
+})
+
+void t.test('shares of OpenList keep their ids, codes and limits, and open nothing that was closed', async (t) => {
+  const share = { files_raw: '["/a"]', creator_id: 1, pwd: '', accessed: 0, max_accessed: 0, disabled: 0 }
+  const users = [
+    { ...adminRow, id: 2, username: 'ann', role: 0, permission: permissionBits.share, base_path: '/a' },
+    { ...adminRow, id: 3, username: 'guest', role: 1, disabled: 1 },
+  ]
+  const full = {
+    ...{ files_raw: '["/a//b/","/c/b","/","/d"]', expires: '2030-12-31 23:59:59.5+01:00', pwd: 'c&d', accessed: 3 },
+    ...{ max_accessed: 5, disabled: 'true', remark: 'r', readme: 'm', header: 'h', order_by: 'size', creator_id: 2 },
+    ...{ order_direction: 'desc', extract_folder: 'front' },
+  }
+  const { shares, lines } = await mapped(
+    databaseWith({
+      users,
+      sharing_dbs: [
+        { id: 'full', ...share, ...full },
+        { id: 'rights', ...share },
+        { id: 'zero', ...share, creator_id: 2, expires: '0001-01-01 00:00:00 +0000 UTC', max_accessed: -1 },
+        { id: 'later', ...share, creator_id: 2, expires: '2030-12-31T23:59:59Z', order_by: 'color' },
+        { id: 'never', ...share, creator_id: 2, expires: 'tomorrow' },
+        { id: 'full', ...share, creator_id: 2 },
+        { id: 'a b', ...share, creator_id: 2 },
+        { id: 'guest', ...share, creator_id: 3 },
+        { id: 'gone', ...share, creator_id: 9 },
+        { id: 'up', ...share, creator_id: 2, files_raw: '["/a/../b"]' },
+        { id: 'no', ...share, creator_id: 2, files_raw: '[""]' },
+        { id: 'json', ...share, creator_id: 2, files_raw: '[1]' },
+      ],
+    }),
+    'openlist',
+  )
+  t.match(shares, [
+    {
+      ...{
+        id: 'full',
+        creatorId: 2,
+        roots: ['/a/b', '/d'],
+        password: 'c&d',
+        accessed: 3,
+        maxAccessed: 5,
+        mode: 'read',
+      },
+      ...{ disabled: true, remark: 'r', readme: 'm', header: 'h', orderBy: 'size', orderDirection: 'desc' },
+      ...{ extractFolder: 'front', expires: new Date('2030-12-31T22:59:59Z'), allowFrom: [], webdav: false },
+    },
+    { id: 'rights', disabled: false, expires: undefined },
+    { id: 'zero', expires: undefined, maxAccessed: -1 },
+    { id: 'later', expires: new Date('2030-12-31T23:59:59Z'), orderBy: '' },
+    { id: 'never', disabled: true, expires: undefined, password: /^[a-z0-9]{20}$/ },
+  ])
+  t.same(
+    lines.filter(({ kind }) => kind === 'share').map(({ name, outcome, reason }) => `${name}: ${reason || outcome}`),
+    [
+      'full: without what visitors could not open there either',
+      'rights: its creator may not share anything, so that nobody can open it',
+      'zero: taken',
+      'later: taken',
+      'never: disabled: its end is not a time: set one',
+      'full: another share has this id',
+      'a b: share id can only contain letters, numbers, underscores, hyphens, and CJK characters',
+      'guest: the guest cannot share anything',
+      'gone: its creator is not taken',
+      'up: a path cannot hold ".."',
+      'no: must add at least 1 object',
+      'json: its list of files is not a list of paths',
+    ],
+  )
 })
 
 void t.test('roles of AList are groups with grants', async (t) => {
@@ -614,12 +710,18 @@ void t.test('a database in use is imported with its write-ahead log, and its fol
   t.teardown(() => connection.destroy())
   await connection.raw('PRAGMA wal_autocheckpoint = 0')
   await connection('x_users').where({ username: 'ole' }).update({ username: 'newcomer' })
+  const share = { id: 'aB3', files_raw: '["/files"]', expires: '2030-12-31 23:59:59+00:00', creator_id: 1, pwd: 'tide' }
+  await connection('x_sharing_dbs').insert({ ...share, accessed: 1, max_accessed: 2, disabled: 0, readme: 'read' })
   t.equal((await readFile(file)).includes('newcomer'), false, 'only the log has the new name')
   const before = await contentsOf(source)
   t.match(Object.keys(before).sort(), ['config.json', 'data.db', 'data.db-shm', 'data.db-wal'])
   const options = { driverTypes, protocols: [] }
   const { installation } = await prepareImport({ program: 'openlist', folder: source, scratch }, options)
   t.ok(installation.users.some(({ username }) => username === 'newcomer'))
+  t.match(installation.shares, [
+    { id: 'aB3', creatorId: 1, roots: ['/files'], password: 'tide', accessed: 1, maxAccessed: 2, readme: 'read' },
+  ])
+  t.match(installation.shares[0]?.expires, new Date('2030-12-31T23:59:59Z'))
   t.same(await contentsOf(source), before)
   t.same(await readdir(scratch), [], 'the copy is removed')
 

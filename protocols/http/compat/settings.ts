@@ -142,6 +142,14 @@ const table: readonly SettingDefinition[] = [
         'which may tell where the file is stored, and may work when the share has ended.',
       { inForce: true },
     ],
+    filebrowser_share_links: [
+      'bool',
+      'false',
+      'private',
+      'Links of File Browser, /share/ID and /api/public/dl/ID, lead to the shares of the same ids, as after an import. ' +
+        'The page of a folder /share/ID is not opened by its URL then.',
+      { inForce: true },
+    ],
     share_summary_content: ['text', shareSummary, 'public', 'Template of the text for a share.'],
     handle_hook_after_writing: [
       'bool',

@@ -50,7 +50,7 @@ export const adminImportEndpoints = [
       description:
         'A form (RFC 7578) with the files, each in a part `file` with its name. AList and OpenList: `config.json`, the ' +
         'database that it names, its `-wal` file if there is one, and `ssh_host_rsa_key` if it is to be kept. File Browser: ' +
-        '`users.json` and `config.json`. File Browser Quantum: its database, and its `-wal` file if there is one.',
+        '`users.json` and `config.json`, and `shares.json` if shares are to be taken. File Browser Quantum: its database, and its `-wal` file if there is one.',
       part: 'file',
     },
     data: reportData,

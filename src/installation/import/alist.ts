@@ -15,7 +15,7 @@ import { checkOptions, parseAddition } from '../../mounts/fields.js'
 import { storedStatus } from '../../mounts/mounts.js'
 import type { AlistDatabase } from '../../database/alist-database.js'
 import { textOf, type ForeignRow } from '../../database/foreign-sqlite.js'
-import type { ImportedUser, Installation } from '../../database/installation.js'
+import type { ImportedShare, ImportedUser, Installation } from '../../database/installation.js'
 import { newStorage } from '../../database/new-storage.js'
 import type { FolderRule, KeyRow, StorageRow } from '../../database/rows.js'
 import { hidePatterns } from '../../tree/folder-rules.js'
@@ -23,6 +23,7 @@ import { checkConfiguration } from '../../mounts/storage-admin.js'
 import { adminRole, rightsByRoles, rolesFrom, type AlistRoles } from './alist-roles.js'
 import { ImportedGrants } from './grants.js'
 import type { Report } from './report.js'
+import { shareOf } from './share.js'
 import { adminOf, userOf } from './user.js'
 
 export type AlistProgram = 'alist' | 'openlist'
@@ -52,14 +53,12 @@ export async function fromAlist(
   )
   const ids = new Set(users.map(({ id }) => id))
   const rules = await allOf(rows.meta, 'path', 'folder rule', report, (row) => ruleOf(row, ids, admin.id))
-  if (rows.sharing_dbs.length > 0) {
-    report.leftOut('shares', String(rows.sharing_dbs.length), 'shares cannot be imported yet')
-  }
   return {
     users,
     groups: [...roles].map(([id, { group }]) => ({ ...group, members: members.get(id) ?? [] })),
     storages: distinct(storages, 'mountPath'),
     rules: distinct(rules, 'path'),
+    shares: await sharesOf(rows.sharing_dbs, users, report),
     settings: settingsOf(rows.setting_items, known.settings, report),
   }
 }
@@ -295,6 +294,64 @@ function ruleOf(row: ForeignRow, ids: ReadonlySet<number>, adminId: number): Map
     const reason = `the folder is closed to all but the administrator: ${toGatewayError(error).reason}`
     return { row: closed, changes: [reason] }
   }
+}
+
+/** Links of OpenList name a share by its id, as those of here do. */
+async function sharesOf(
+  rows: readonly ForeignRow[],
+  users: readonly ImportedUser[],
+  report: Report,
+): Promise<readonly ImportedShare[]> {
+  const shares: ImportedShare[] = []
+  for (const row of rows) {
+    const id = textOf(row.id)
+    const mapped = await report.mapped('share', id, () => {
+      const expires = timeOf(row.expires)
+      const draft = {
+        id,
+        creator: users.find((user) => user.id === Number(row.creator_id)),
+        paths: pathsOf(row.files_raw),
+        expires,
+        password: textOf(row.pwd),
+        accessed: Math.max(0, integerOf(row.accessed)),
+        maxAccessed: integerOf(row.max_accessed),
+        disabled: isDisabled(row.disabled),
+        remark: textOf(row.remark),
+        readme: textOf(row.readme),
+        header: textOf(row.header),
+        orderBy: oneOf(row.order_by, ['', 'name', 'size', 'modified']),
+        orderDirection: oneOf(row.order_direction, ['', 'asc', 'desc']),
+        extractFolder: oneOf(row.extract_folder, ['', 'front', 'back']),
+      } as const
+      return shareOf({ ...draft, expires: expires === 'unknown' ? undefined : expires }, shares, [
+        ...(expires === 'unknown' ? ['its end is not a time: set one'] : []),
+      ])
+    })
+    if (mapped === undefined) continue
+    shares.push(mapped.share)
+    report.taken('share', id, mapped.changes)
+  }
+  return shares
+}
+
+/** JSON text of a list of paths. */
+function pathsOf(value: ForeignRow[string]): readonly string[] {
+  const parsed = jsonOf(textOf(value) || '[]')
+  const list: readonly unknown[] = Array.isArray(parsed) ? parsed : [parsed]
+  if (list.every((path) => typeof path === 'string')) return list.filter((path) => path !== '')
+  throw new GatewayError('invalid', { reason: 'its list of files is not a list of paths' })
+}
+
+/** A time as programs in Go store it in SQLite, such as `2030-12-31 23:59:59.5+00:00`; undefined for none. */
+function timeOf(value: ForeignRow[string]): Date | 'unknown' | undefined {
+  const text = textOf(value)
+  if (text === '') return undefined
+  const [, day, clock, zone = 'Z'] =
+    /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.\d+)? ?(Z|UTC|[+-]\d\d:?\d\d)?(?: [\w+-]+)?$/.exec(text) ?? []
+  const time = new Date(`${day}T${clock}${zone === 'UTC' ? 'Z' : zone.replace(/^(...)(\d\d)$/, '$1:$2')}`)
+  if (Number.isNaN(time.getTime())) return 'unknown'
+  // The zero time of Go.
+  return time.getUTCFullYear() > 1 ? time : undefined
 }
 
 /**

@@ -17,7 +17,7 @@ import {
   type Path,
 } from '../../base/path.js'
 import { storedStatus } from '../../mounts/mounts.js'
-import type { ImportedGrant, ImportedUser, Installation } from '../../database/installation.js'
+import type { ImportedGrant, ImportedShare, ImportedUser, Installation } from '../../database/installation.js'
 import { newStorage } from '../../database/new-storage.js'
 import type { FolderRule } from '../../database/rows.js'
 import { hidePatterns } from '../../tree/folder-rules.js'
@@ -25,6 +25,7 @@ import { dotNames, namePatterns, PathRules, type FileBrowserRule } from './fileb
 import { ImportedGrants, type DecisionChange } from './grants.js'
 import { listOf, parseJson } from './json.js'
 import type { Report } from './report.js'
+import { shareOf } from './share.js'
 import { adminOf, userOf } from './user.js'
 
 const rule = z.object({
@@ -66,12 +67,27 @@ const configSchema = z.object({
   }),
 })
 
+/** `path` is relative to the scope of the user. `expire`: in seconds since 1970; 0 for never. */
+const link = z.object({
+  hash: z.string().max(1000),
+  path: z.string().max(4096),
+  userID: z.number().int(),
+  expire: z.number().int().default(0),
+  hasPassword: z.boolean().default(false),
+  // Earlier versions list it instead.
+  password_hash: z.string().max(1000).default(''),
+})
+/** Go writes an empty list as null. */
+const linksSchema = listOf(link, 10_000).nullable()
+
 type FileBrowserUser = z.infer<typeof user>
 
-/** The texts of the two exports, and the folder to use in place of that of the configuration. */
+/** The texts of the exports, and the folder to use in place of that of the configuration. */
 interface FileBrowserExports {
   readonly users: string
   readonly config: string
+  /** What `GET /api/shares` answers to an administrator. */
+  readonly shares?: string | undefined
   readonly root?: string | undefined
 }
 
@@ -106,6 +122,9 @@ export async function fromFileBrowser(exports: FileBrowserExports, report: Repor
   if (settings.authMethod !== 'json')
     report.leftOut('sign-in', settings.authMethod, 'users sign in with their passwords here')
   const values = new Map<string, string>()
+  const shares = await sharesOf(exports.shares, users, report)
+  // People have the links of File Browser.
+  if (shares.length > 0) values.set(oldLinksSetting, 'true')
   const name = settings.branding?.name ?? ''
   if (name !== '') {
     values.set('site_title', name)
@@ -120,9 +139,39 @@ export async function fromFileBrowser(exports: FileBrowserExports, report: Repor
     groups: [],
     storages: [{ ...newStorage({ mountPath: root, driver: 'Local', addition }), status: storedStatus.starting }],
     rules: hidden.patterns.length === 0 ? [] : [hidingRule(hidden.patterns)],
+    shares,
     settings: values,
   }
 }
+
+/** By which links of File Browser lead to the shares of the same ids. */
+const oldLinksSetting = 'filebrowser_share_links'
+
+async function sharesOf(
+  text: string | undefined,
+  users: readonly ImportedUser[],
+  report: Report,
+): Promise<readonly ImportedShare[]> {
+  const shares: ImportedShare[] = []
+  for (const each of (text === undefined ? null : parse(linksSchema, text, 'shares')) ?? []) {
+    const { hash: id, path, userID, expire } = each
+    const mapped = await report.mapped('share', `${id}: ${path}`, () => {
+      const creator = users.find((user) => user.id === userID)
+      const paths = creator === undefined ? [] : [under(creator.basePath, cleanPath(path))]
+      const expires = expire > 0 ? new Date(expire * 1000) : undefined
+      const isHashed = each.hasPassword || each.password_hash !== ''
+      return shareOf({ id, creator, paths, expires }, shares, isHashed ? [hashedCode] : [])
+    })
+    if (mapped === undefined) continue
+    shares.push(mapped.share)
+    report.taken('share', `${id}: ${path}`, mapped.changes)
+  }
+  return shares
+}
+
+/** A code is compared at every request of a visitor, and its owner reads it. */
+const hashedCode =
+  'only a hash of its code is stored there, so it has a new code: send that to its visitors, or set the old one, and enable it'
 
 async function exists(folder: string): Promise<boolean> {
   return access(folder).then(

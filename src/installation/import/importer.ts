@@ -31,6 +31,8 @@ export type ImportSource =
       readonly program: 'filebrowser'
       readonly users: string
       readonly config: string
+      /** What `GET /api/shares` answers there. */
+      readonly shares?: string | undefined
       /** Where the files are, if not in the folder of the configuration. */
       readonly root?: string | undefined
     }
@@ -64,7 +66,14 @@ const hashNote =
   'Users must sign in with their passwords once, to the console, WebDAV or SFTP, before a client can sign in that ' +
   'sends a hash of the password, as the web client of AList does.'
 
-/** The largest configuration or key, and the largest export of users, in bytes. */
+const noSharesNote =
+  'The exports have no shares: give what /api/shares of File Browser answers with --shares, or as shares.json, or make ' +
+  'those that are needed again.'
+const linksNote =
+  'The links of the shares, /share/HASH and /api/public/dl/HASH, lead to the same shares here while the setting ' +
+  'filebrowser_share_links is on.'
+
+/** The largest configuration or key, and the largest export of users or shares, in bytes. */
 const maxSize = { config: 1024 * 1024, users: 16 * 1024 * 1024 }
 
 /**
@@ -76,9 +85,16 @@ export async function prepareImport(source: ImportSource, options: ImportOptions
   if (source.program === 'filebrowser') {
     const users = await readInput(source.users, 'export of the users', maxSize.users)
     const config = await readInput(source.config, 'export of the configuration', maxSize.config)
-    const installation = await fromFileBrowser({ users, config, root: source.root }, report)
-    const notes = [hashNote, 'The exports have no shares: make those that are needed again.']
-    return { installation, keys: [], lines: report.lines, notes }
+    const { root } = source
+    const shares =
+      source.shares === undefined ? undefined : await readInput(source.shares, 'list of the shares', maxSize.users)
+    const installation = await fromFileBrowser({ users, config, shares, root }, report)
+    return {
+      installation,
+      keys: [],
+      lines: report.lines,
+      notes: [hashNote, shares === undefined ? noSharesNote : linksNote],
+    }
   }
   if (source.program === 'quantum') {
     const read = await withStillDatabase(source.file, source.scratch, readQuantumDatabase)

@@ -117,7 +117,7 @@ export async function fromQuantum(
       report.leftOut('sign-in', textOf(type), 'users sign in with their passwords here')
     }
   }
-  return { users, groups, storages: sources.storages(report), rules: [], settings: new Map() }
+  return { users, groups, storages: sources.storages(report), rules: [], shares: [], settings: new Map() }
 }
 
 async function groupsOf(

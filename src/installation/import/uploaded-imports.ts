@@ -1,6 +1,6 @@
 /** Imports into the running daemon, from files that a client sends. */
 import { createWriteStream } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { access, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Transform, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -77,7 +77,7 @@ export class UploadedImports {
     const { program, dryRun, signal } = options
     try {
       await receive(saveIn(folder, program, this.maxSize))
-      const prepared = await prepareImport(sourceIn(folder, options), { ...this.dependencies, signal })
+      const prepared = await prepareImport(await sourceIn(folder, options), { ...this.dependencies, signal })
       if (dryRun) return importReport(prepared, true)
       await storeImport(prepared, this.dependencies)
       // As at a start: the other program may have no guest.
@@ -100,7 +100,7 @@ export class UploadedImports {
 const names: Readonly<Record<UploadedImport['program'], RegExp>> = {
   alist: /^(?:config\.json|ssh_host_rsa_key|[\w-]{1,64}\.db(?:-wal)?)$/,
   openlist: /^(?:config\.json|ssh_host_rsa_key|[\w-]{1,64}\.db(?:-wal)?)$/,
-  filebrowser: /^(?:users|config)\.json$/,
+  filebrowser: /^(?:users|config|shares)\.json$/,
   quantum: /^[\w-]{1,64}\.(?:db|sqlite)(?:-wal)?$/,
 }
 
@@ -108,12 +108,20 @@ const names: Readonly<Record<UploadedImport['program'], RegExp>> = {
 const quantumFile = 'quantum.db'
 
 /** As the folders of these programs are. */
-function sourceIn(folder: string, { program, root }: UploadedImport): ImportSource {
+async function sourceIn(folder: string, { program, root }: UploadedImport): Promise<ImportSource> {
   if (program === 'quantum') {
     return { program, file: join(folder, quantumFile), defaults: { denied: [], allowed: [] }, scratch: folder }
   }
   if (program !== 'filebrowser') return { program, folder, scratch: folder }
-  return { program, users: join(folder, 'users.json'), config: join(folder, 'config.json'), root }
+  const shares = join(folder, 'shares.json')
+  const hasShares = await access(shares).then(
+    () => true,
+    () => false,
+  )
+  return {
+    ...{ program, users: join(folder, 'users.json'), config: join(folder, 'config.json'), root },
+    ...(hasShares && { shares }),
+  }
 }
 
 function saveIn(folder: string, program: UploadedImport['program'], maxSize: number): SaveFile {

@@ -71,6 +71,7 @@ const table: Readonly<Record<number, string>> = {
     share_preview bool false
     share_archive_preview bool false
     share_force_proxy bool true p
+    filebrowser_share_links bool false p
     share_summary_content text …
     handle_hook_after_writing bool false p
     handle_hook_rate_limit number 0 p
