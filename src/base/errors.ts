@@ -86,6 +86,8 @@ const details = {
   share_code_wrong: 'the code of the share is missing or wrong',
   share_id_missing: 'the id of the share is missing',
   share_refused: 'this cannot be shared',
+  share_not_writable: 'visitors may not change this',
+  share_full: 'the limits of the share do not allow this upload',
   // storages
   nothing_mounted: 'no storage is mounted',
   no_storage: 'no storage is mounted at this path',

@@ -10,6 +10,7 @@ import {
   addPropertyOwners,
   addRecoveryCodes,
   addShares,
+  addShareUploads,
   createSchema,
 } from './schema.js'
 
@@ -40,6 +41,7 @@ export const migrations: readonly Migration[] = [
   addGrants,
   addAdmission,
   addShares,
+  addShareUploads,
 ]
 
 /** The version after these steps. */

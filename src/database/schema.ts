@@ -425,6 +425,12 @@ export async function addAdmission(query: Knex): Promise<void> {
   })
 }
 
+/** The column of rows of a share: they are deleted with it, and follow its id. */
+function ofShare(table: Knex.CreateTableBuilder): Knex.ReferencingColumnBuilder {
+  const column = table.text('share_id').notNullable()
+  return column.references('id').inTable('shares').onDelete('CASCADE').onUpdate('CASCADE')
+}
+
 /** Version 23: shares, their files and folders, how often they were used, and by whom now. */
 export async function addShares(query: Knex): Promise<void> {
   await query.schema.createTable('shares', (table) => {
@@ -447,8 +453,6 @@ export async function addShares(query: Knex): Promise<void> {
     table.bigInteger('upload_max_files').notNullable()
     table.bigInteger('created').notNullable()
   })
-  const ofShare = (table: Knex.CreateTableBuilder) =>
-    table.text('share_id').notNullable().references('id').inTable('shares').onDelete('CASCADE').onUpdate('CASCADE')
   await query.schema.createTable('share_roots', (table) => {
     table.increments('id')
     ofShare(table)
@@ -477,4 +481,17 @@ export async function addShares(query: Knex): Promise<void> {
   })
   await query('change_counts').insert({ topic: 'shares', count: 0 })
   await countChangesOf(query, { shares: 'shares', share_roots: 'shares' })
+}
+
+/** Version 24: what uploads of visitors that are running have reserved of the limits of their shares. */
+export async function addShareUploads(query: Knex): Promise<void> {
+  await query.schema.createTable('share_uploads', (table) => {
+    table.increments('id')
+    ofShare(table).index()
+    table.text('owner').notNullable()
+    table.bigInteger('bytes').notNullable()
+    table.bigInteger('files').notNullable()
+    // Folded; null for an upload that may replace what is there.
+    table.text('path').unique()
+  })
 }

@@ -1,6 +1,6 @@
 /** Shares: their rows, the files and folders in them, their counters and visits. */
 import type { Knex } from 'knex'
-import { GatewayError } from '../base/errors.js'
+import { GatewayError, isGatewayError } from '../base/errors.js'
 import type { Path } from '../base/path.js'
 import {
   bool,
@@ -170,6 +170,94 @@ export class ShareVisitsTable {
         .where('started', '<', query.raw('? - ?', [databaseTime(query), time]))
         .delete(),
     )
+  }
+}
+
+export class ShareUploadsTable {
+  /** `owner`: the id of this node. */
+  constructor(
+    private readonly database: Database,
+    private readonly owner: string,
+  ) {}
+
+  async reserve(shareId: string, bytes: number, files: number): Promise<number | undefined> {
+    return this.database.transaction(async (query) => {
+      await lockUse(query, shareId)
+      const living = query('nodes').whereNull('ended').select('id')
+      await query('share_uploads').whereNotIn('owner', living).delete()
+      const left = await leftOf(query, shareId)
+      if (bytes > left.bytes || files > left.files) return undefined
+      const row = { share_id: shareId, owner: this.owner, bytes, files }
+      const inserted = await query('share_uploads').insert(row).returning<{ id: number }[]>('id')
+      return Number(inserted[0]?.id)
+    })
+  }
+
+  async extend(id: number, needed: number, wished: number): Promise<number | undefined> {
+    return this.database.transaction(async (query) => {
+      const shareId = await shareOfUpload(query, id)
+      if (shareId === undefined) throw new GatewayError('not_found', { detail: 'share_ended' })
+      await lockUse(query, shareId)
+      const left = await leftOf(query, shareId)
+      if (needed > left.bytes) return undefined
+      const bytes = Math.min(wished, left.bytes)
+      await query('share_uploads').where({ id }).increment('bytes', bytes)
+      return bytes
+    })
+  }
+
+  async isClaimed(path: string): Promise<boolean> {
+    const claim = await this.database.read((query) => query<StoredRow>('share_uploads').where({ path }).first())
+    return claim !== undefined
+  }
+
+  async claim(id: number, path: string): Promise<boolean> {
+    try {
+      return (await this.database.run((query) => query('share_uploads').where({ id }).update({ path }))) > 0
+    } catch (error) {
+      if (isGatewayError(error, 'exists')) return false
+      throw error
+    }
+  }
+
+  async finish(id: number, bytes: number, files: number): Promise<void> {
+    await this.database.transaction(async (query) => {
+      const shareId = await shareOfUpload(query, id)
+      if (shareId === undefined) return
+      await query('share_uploads').where({ id }).delete()
+      await query('share_use').where({ share_id: shareId }).increment({ uploaded_bytes: bytes, uploaded_files: files })
+    })
+  }
+
+  async release(id: number): Promise<void> {
+    await this.database.run((query) => query('share_uploads').where({ id }).delete())
+  }
+}
+
+/** Locks a reservation. Undefined if it has ended. */
+async function shareOfUpload(query: Knex, id: number): Promise<string | undefined> {
+  const [row] = await query('share_uploads').where({ id }).update({ id }).returning<{ share_id: string }[]>('share_id')
+  return row?.share_id
+}
+
+/** Visits and uploads of one share are counted one after another. `not_found` if it was deleted. */
+async function lockUse(query: Knex, shareId: string): Promise<void> {
+  const locked = await query('share_use').where({ share_id: shareId }).update({ share_id: shareId })
+  if (locked === 0) throw new GatewayError('not_found', { detail: 'share_missing' })
+}
+
+/** What uploads of the share may still have. */
+async function leftOf(query: Knex, shareId: string): Promise<{ readonly bytes: number; readonly files: number }> {
+  const limits = await query<StoredRow>('shares').where({ id: shareId }).first()
+  const used = await query<StoredRow>('share_use').where({ share_id: shareId }).first()
+  const [reserved] = await query('share_uploads')
+    .where({ share_id: shareId })
+    .sum<readonly StoredRow[]>({ bytes: 'bytes', files: 'files' })
+  const left = (limit: unknown, ...counts: readonly unknown[]) =>
+    Number(limit) === 0 ? Infinity : Number(limit) - counts.reduce<number>((sum, count) => sum + Number(count ?? 0), 0)
+  return {
+    bytes: left(limits?.upload_max_bytes, used?.uploaded_bytes, reserved?.bytes),
+    files: left(limits?.upload_max_files, used?.uploaded_files, reserved?.files),
   }
 }
 

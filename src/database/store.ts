@@ -26,7 +26,7 @@ import { PropertiesTable } from './properties.js'
 import type { FileRecords, Store } from './tables.js'
 import { RulesTable } from './rules.js'
 import { SecretsTable, SettingsTable } from './settings.js'
-import { ShareRootsTable, SharesTable, ShareVisitsTable } from './shares.js'
+import { ShareRootsTable, SharesTable, ShareUploadsTable, ShareVisitsTable } from './shares.js'
 import { SignInsTable } from './sign-ins.js'
 import { writeSnapshot } from './snapshot.js'
 import { DriverStateTable, StoragesTable } from './storages.js'
@@ -104,6 +104,7 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     shares: new SharesTable(database),
     shareRoots: new ShareRootsTable(database),
     shareVisits: new ShareVisitsTable(database),
+    shareUploads: new ShareUploadsTable(database, node),
     installation: {
       assertNew: (isFirst) => assertNew(database, isFirst),
       replace: (by, isFirst) => replaceInstallation(database, by, isFirst),

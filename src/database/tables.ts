@@ -336,6 +336,27 @@ export interface Store extends FileRecords {
     /** Deletes those that began more than `time` milliseconds ago. */
     sweep(time: number): Promise<void>
   }
+  /**
+   * What running uploads of visitors have reserved of the limits of their shares. A reservation counts as long as the
+   * node that has made it is alive. What was stored is counted in the use of the share.
+   */
+  readonly shareUploads: {
+    /** Resolves to the id of the reservation; undefined if the limits do not allow it. `not_found`: no such share. */
+    reserve(shareId: string, bytes: number, files: number): Promise<number | undefined>
+    /**
+     * Reserves more bytes: as many of `wished` as the limits allow, if those are at least `needed`. Resolves to their
+     * number; undefined if they are fewer. `not_found` if the share was deleted, or this node was taken for dead.
+     */
+    extend(id: number, needed: number, wished: number): Promise<number | undefined>
+    /** Whether a running upload has claimed this path of the whole tree, folded. */
+    isClaimed(path: string): Promise<boolean>
+    /** Claims a path for an upload, instead of the one before. False if another one has claimed it. */
+    claim(id: number, path: string): Promise<boolean>
+    /** Counts what was stored, and ends the reservation. */
+    finish(id: number, bytes: number, files: number): Promise<void>
+    /** Ends the reservation of an upload that has failed. */
+    release(id: number): Promise<void>
+  }
   /** What `installation.ts` says. `isFirst`: whether a first run makes this storage. */
   readonly installation: {
     assertNew(isFirst: (row: StorageRow) => boolean): Promise<void>

@@ -34,6 +34,8 @@ import { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
 import { Search, type SearchRequest } from '../search/search.js'
 import { settingDefinitions, type ProtocolWithSettings } from '../settings/settings-table.js'
 import { Settings } from '../settings/settings.js'
+import { ShareUploads } from '../shares/share-uploads.js'
+import { SharedTree } from '../shares/shared-tree.js'
 import { VisitorAccess } from '../shares/visitor-access.js'
 import { Shares } from '../shares/shares.js'
 import { Bandwidth, unlimited } from '../storage/bandwidth.js'
@@ -267,7 +269,8 @@ function openVisitorAccess(
   tree: TreeDependencies,
   closing: Closing,
 ): VisitorAccess {
-  const as = (principal: Principal) => new VirtualFs(tree, principal)
+  const uploads = new ShareUploads(store.shareUploads, log)
+  const as = (principal: Principal) => new SharedTree(tree, principal, uploads)
   const visitorAccess = new VisitorAccess({ shares, accounts, visits: store.shareVisits, as, log })
   closing.add(() => visitorAccess.close())
   return visitorAccess

@@ -1,13 +1,16 @@
 /** A share that a visitor has opened: what each path in it is. */
 import type { Entry } from '../contract/entry.js'
 import type { ThumbnailKind } from '../contract/capabilities.js'
+import type { Source } from '../contract/call-options.js'
 import { GatewayError, undefinedIfMissing, isGatewayError } from '../base/errors.js'
-import { nameOf, root, segmentsOf, childOf, type Path } from '../base/path.js'
+import { nameOf, root, segmentsOf, childOf, within, type Path } from '../base/path.js'
+import type { ChangingRight } from '../database/rows.js'
 import { foldName } from '../database/search/folding.js'
 import { sortedInTurns, type Order } from '../storage/sorting.js'
 import type { FolderListOptions } from '../tree/folder-contents.js'
-import type { AccessOptions } from '../tree/operation-options.js'
-import type { SeenEntry, VirtualFs } from '../tree/virtual-fs.js'
+import type { FileWriteOptions } from '../tree/file-content.js'
+import type { AccessOptions, WriteResult } from '../tree/operation-options.js'
+import type { SeenEntry, TreeMember, VirtualFs } from '../tree/virtual-fs.js'
 import type { StoredShare } from './shares.js'
 
 /** A file or folder of a share. */
@@ -35,6 +38,26 @@ export interface SharedListing {
   readonly total: number
   /** Kinds of files for which the storage has thumbnails. */
   readonly thumbnails: readonly ThumbnailKind[]
+  /** What visitors may do with those entries that have no grants of their own. */
+  readonly rights: readonly ChangingRight[]
+}
+
+/** A member of a folder of a share, at any depth. */
+export interface SharedMember extends TreeMember {
+  readonly fs: VirtualFs
+  /** Its path below that folder, without a leading slash. */
+  readonly name: string
+}
+
+/** What a tree has of the members of a folder of a share. */
+interface Branch {
+  readonly fs: VirtualFs
+  /** The root of the tree, if that is the member. */
+  readonly top: SeenEntry | undefined
+  /** In the tree. */
+  readonly folder: Path
+  /** The names of the members; empty: all. */
+  readonly names: readonly string[]
 }
 
 export interface SharedEntry {
@@ -84,11 +107,35 @@ export class OpenShare {
   /** The entries of a folder, in the order of the share unless `options` has another. */
   async list(path: Path, options: SharedListOptions = {}): Promise<SharedListing> {
     const place = this.at(path)
-    if (this.#isDropFolder(path)) return { entries: [], total: 0, thumbnails: [] }
+    if (this.#isDropFolder(path)) return { entries: [], total: 0, thumbnails: [], rights: [] }
     const order = options.order ?? this.#order
     if (place.kind === 'roots') return this.#listRoots({ ...options, order })
-    const { entries, total, folder } = await place.fs.list(place.path, { ...options, order })
-    return { entries, total, thumbnails: folder.thumbnails }
+    const { entries, total, folder, rights } = await place.fs.list(place.path, { ...options, order })
+    return { entries, total, thumbnails: folder.thumbnails, rights }
+  }
+
+  /**
+   * Stores a file for the visitor, as `SharedTree.write` does: its name may be another one. Missing folders are made in
+   * mode `both`.
+   */
+  async write(path: Path, source: Source, options: FileWriteOptions = {}): Promise<WriteResult> {
+    const place = this.#placeToChange(path)
+    return place.fs.write(place.path, source, { ...options, parents: this.share.mode === 'both' })
+  }
+
+  /** Makes a folder, and those above it that are missing. Rejects as `write`. */
+  async mkdir(path: Path, options: AccessOptions = {}): Promise<void> {
+    const place = this.#placeToChange(path)
+    await place.fs.mkdir(place.path, { ...options, parents: true })
+  }
+
+  /** Nothing is made beside the roots of a share. */
+  #placeToChange(path: Path): Extract<SharedPlace, { readonly kind: 'entry' }> {
+    const place = this.share.mode === 'read' ? undefined : this.at(path)
+    if (place?.kind !== 'entry' || place.path === root) {
+      throw new GatewayError('denied', { detail: 'share_not_writable' })
+    }
+    return place
   }
 
   /** Visitors who may only upload see an empty folder. */
@@ -96,6 +143,47 @@ export class OpenShare {
     if (this.share.mode !== 'upload') return false
     if (path !== root) throw new GatewayError('not_found')
     return true
+  }
+
+  /**
+   * Rejects as `VirtualFs.assertMembersReadable`, for the members of a folder of the share. `names`: only these; empty:
+   * all.
+   */
+  async assertMembersReadable(path: Path, names: readonly string[], options: AccessOptions = {}): Promise<void> {
+    for (const { fs, top, folder, names: selected } of await this.#branches(path, names, options)) {
+      if (top?.kind === 'file') await fs.assertAllowed('read', root, options)
+      else await fs.assertMembersReadable(folder, selected, options)
+    }
+  }
+
+  /** Yields the same members at any depth, a folder before what is in it. */
+  async *members(path: Path, names: readonly string[], options: AccessOptions = {}): AsyncGenerator<SharedMember> {
+    for (const { fs, top, folder, names: selected } of await this.#branches(path, names, options)) {
+      if (top !== undefined) yield { fs, path: root, entry: top, name: top.name }
+      if (top?.kind === 'file') continue
+      for await (const { path: at, entry } of fs.members(folder, selected, options)) {
+        const below = (within(folder, at) ?? at).slice(1)
+        yield { fs, path: at, entry, name: top === undefined ? below : `${top.name}/${below}` }
+      }
+    }
+  }
+
+  /** The trees that hold these members: one for each root if the folder is that of several roots. */
+  async #branches(path: Path, names: readonly string[], { signal }: AccessOptions): Promise<readonly Branch[]> {
+    if (this.share.mode === 'upload') throw new GatewayError('not_found')
+    const place = this.at(path)
+    if (place.kind === 'entry') return [{ fs: place.fs, top: undefined, folder: place.path, names }]
+    const branches: Branch[] = []
+    for (const { fs, name } of this.roots) {
+      const isSelected = names.length === 0 || names.includes(name)
+      if (!isSelected || branches.some(({ top }) => top?.name === name)) continue
+      const seen = await undefinedIfMissing(fs.view(root, { signal }), 'denied', 'hidden', 'password_required')
+      if (seen !== undefined && seen.entry.kind !== 'symlink') {
+        branches.push({ fs, top: { ...seen.entry, name }, folder: root, names: [] })
+      }
+    }
+    if (branches.length < names.length) throw new GatewayError('not_found')
+    return branches
   }
 
   get #order(): Order | undefined {
@@ -121,7 +209,7 @@ export class OpenShare {
     const shown = sorted.slice(offset, limit === undefined ? undefined : offset + limit)
     const [first, ...others] = there.map(({ thumbnails }) => thumbnails)
     const thumbnails = (first ?? []).filter((kind) => others.every((kinds) => kinds.includes(kind)))
-    return { entries: shown, total: entries.length, thumbnails }
+    return { entries: shown, total: entries.length, thumbnails, rights: [] }
   }
 }
 

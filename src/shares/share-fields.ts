@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto'
 import { GatewayError } from '../base/errors.js'
 import { nameOf, root, type Path } from '../base/path.js'
 import { networksOf } from '../net/addresses.js'
-import type { ShareRow } from '../database/rows.js'
+import type { ShareMode, ShareRow } from '../database/rows.js'
 
 /** Every request may look at each of them. */
 export const maxRoots = 100
@@ -75,8 +75,9 @@ export function checkShareFields(fields: Partial<ShareRow>): void {
 /**
  * Throws `invalid` if these cannot be the files and folders of one share: several appear in one folder by their names.
  */
-export function checkRoots(paths: readonly Path[]): void {
+export function checkRoots(paths: readonly Path[], mode: ShareMode): void {
   if (paths.length === 0) throw invalid('must add at least 1 object')
+  if (mode === 'upload' && paths.length > 1) throw invalid('a share to upload to is one folder')
   if (paths.length > maxRoots) throw invalid(`a share has ${maxRoots} files and folders at most`)
   if (paths.length > 1 && paths.includes(root)) throw invalid('the root folder is shared alone')
   const names = new Set(paths.map(nameOf))

@@ -103,7 +103,7 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
    */
   async create(id: string, fields: ShareFields, roots: readonly Path[], accessed = 0): Promise<StoredShare> {
     checkShareFields(fields)
-    checkRoots(roots)
+    checkRoots(roots, fields.mode)
     const all = [...this.#byId.values()]
     const own = all.filter(({ creatorId }) => creatorId === fields.creatorId)
     if (all.length >= maxShares || own.length >= maxSharesOfUser) {
@@ -126,7 +126,14 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
   ): Promise<StoredShare> {
     checkShareFields(changes)
     if (changes.id !== undefined) checkShareId(changes.id)
-    if (roots !== undefined) checkRoots(roots)
+    const before = this.#byId.get(id)
+    const { mode = before?.mode ?? 'read' } = changes
+    if (roots !== undefined) checkRoots(roots, mode)
+    else if (changes.mode !== undefined && before !== undefined)
+      checkRoots(
+        before.roots.map(({ path }) => path),
+        mode,
+      )
     await takenIdKnown(this.options.store.shares.update(id, changes, roots, accessed))
     return this.#reloaded(changes.id ?? id)
   }
@@ -192,14 +199,21 @@ function shareOf(row: ShareRow, roots: readonly ShareRoot[]): StoredShare {
   }
 }
 
-/** Whether visitors of a share have to ask again. Its files and folders may have moved meanwhile. */
+/**
+ * Whether visitors of a share have to ask again. What they only read may have moved meanwhile; an upload must not reach
+ * what is made at the old path.
+ */
 function isChanged(before: StoredShare, after: StoredShare | undefined): boolean {
   if (after === undefined) return true
   const limits = ({ creatorId, mode, password, expires, disabled, allowFrom }: StoredShare) => ({
     ...{ creatorId, mode, password, expires, disabled, allowFrom },
   })
   if (!isDeepStrictEqual(limits(before), limits(after))) return true
-  const isThere = (root: ShareRoot) => after.roots.some(({ id, removed }) => id === root.id && removed === root.removed)
+  const isThere = (root: ShareRoot) =>
+    after.roots.some(
+      ({ id, removed, path }) =>
+        id === root.id && removed === root.removed && (after.mode === 'read' || path === root.path),
+    )
   return !before.roots.every(isThere)
 }
 

@@ -4,26 +4,33 @@
  */
 import { GatewayError, toGatewayError, type ErrorCode, type ErrorDetail } from '../base/errors.js'
 
-const shareDetails: ReadonlySet<ErrorDetail> = new Set<ErrorDetail>([
+/** What is told of as it is: the share, and a name that the visitor has sent. */
+const toldDetails: ReadonlySet<ErrorDetail> = new Set<ErrorDetail>([
   'share_missing',
   'share_ended',
   'share_code_wrong',
   'share_id_missing',
+  'share_not_writable',
+  'share_full',
+  'system_file',
 ])
 
 /** What is refused to the creator now is not there. */
 const absent: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['denied', 'hidden', 'password_required'])
 
+/** Whose reasons are about the request alone. */
+const ownReasons: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['throttled', 'precondition_failed'])
+
 /** The error that a visitor gets. */
 export function visitorError(thrown: unknown): GatewayError {
   const error = toGatewayError(thrown)
-  if (error.detail !== undefined && shareDetails.has(error.detail)) return error
+  if (error.detail !== undefined && toldDetails.has(error.detail)) return error
   // The path of the request, which has no names but the visitor's.
   if (error.code === 'invalid' || error.code === 'internal' || error.code === 'aborted') return error
   // The account of the creator, or the share, has just changed.
   if (error.code === 'unauthenticated') return new GatewayError('not_found', { detail: 'share_ended', cause: error })
   const code = absent.has(error.code) ? 'not_found' : error.code
-  const reason = error.code === 'throttled' ? error.reason : undefined
+  const reason = ownReasons.has(error.code) ? error.reason : undefined
   return new GatewayError(code, { reason, retryAfter: error.retryAfter, cause: error })
 }
 

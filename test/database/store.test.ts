@@ -544,6 +544,48 @@ for (const engine of engines) {
       t.equal(await enter(withCookie('z')), 'in')
     })
 
+    void s.test('uploads to a share reserve within its limits, as long as their node is alive', async (t) => {
+      const location = await engine.newDatabase(t)
+      const one = await openStore(location, { node: 'one' })
+      const two = await openStore(location, { node: 'two' })
+      t.teardown(() => Promise.all([one.close(), two.close()]))
+      for (const [id, { nodes }] of Object.entries({ one, two })) {
+        await nodes.join({ id, name: id, version: 'v0', addresses: '{}' })
+      }
+      const { users, shares, shareUploads: uploads } = one
+      const { id: creatorId } = await users.insert(userRow({ username: 'ada' }))
+      await shares.insert(shareRow({ id: 's', creatorId, uploadMaxBytes: 100, uploadMaxFiles: 3 }), [asPath('/a')], 0)
+      await t.rejects(uploads.reserve('none', 1, 1), { code: 'not_found' })
+      t.equal(await uploads.reserve('s', 101, 1), undefined)
+      const first = (await uploads.reserve('s', 60, 1)) ?? 0
+      const second = (await two.shareUploads.reserve('s', 10, 1)) ?? 0
+      t.equal(await uploads.reserve('s', 31, 1), undefined)
+      t.equal(await uploads.extend(first, 1, 20), 20)
+      t.equal(await uploads.extend(first, 5, 20), 10, 'no more than is left')
+      t.equal(await uploads.extend(first, 1, 20), undefined)
+      t.ok(await uploads.claim(first, '/A/X'))
+      t.notOk(await two.shareUploads.claim(second, '/A/X'))
+      t.ok(await two.shareUploads.claim(second, '/A/Y'))
+      t.ok(await uploads.claim(first, '/A/Z'))
+      t.same(await Promise.all(['/A/X', '/A/Y', '/A/Z'].map((path) => uploads.isClaimed(path))), [false, true, true])
+      await uploads.finish(first, 50, 1)
+      await uploads.finish(first, 50, 1)
+      t.match((await shares.use(['s'])).get('s'), { uploadedBytes: 50, uploadedFiles: 1 }, 'it is counted once')
+      await t.rejects(uploads.extend(first, 1, 1), { code: 'not_found' })
+      t.equal(await uploads.reserve('s', 41, 1), undefined)
+      await one.nodes.end('two')
+      const third = (await uploads.reserve('s', 41, 1)) ?? 0
+      t.notOk(await uploads.isClaimed('/A/Y'), 'what the dead node had is free')
+      await t.rejects(two.shareUploads.extend(second, 1, 1), { code: 'not_found' })
+      await two.shareUploads.finish(second, 10, 1)
+      await uploads.release(third)
+      t.ok(await uploads.reserve('s', 50, 2))
+      t.equal(await uploads.reserve('s', 0, 1), undefined, 'no more files')
+      await shares.update('s', { id: 'renamed', uploadMaxBytes: 0, uploadMaxFiles: 0 }, undefined, undefined)
+      t.ok(await uploads.reserve('renamed', Number.MAX_SAFE_INTEGER, 1))
+      t.ok(await uploads.reserve('renamed', 1, 1))
+    })
+
     void s.test('settings, secrets, driver state and tasks are returned as stored', async (t) => {
       const { settings, secrets, storages, driverState, tasks } = await fresh(t)
       await settings.set(

@@ -5,7 +5,7 @@ import { assertDeclared } from '../protocols/http/declared.js'
 /** What a request has besides its path. */
 interface Ask {
   readonly method?: string
-  readonly body?: string
+  readonly body?: string | Uint8Array | FormData
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -13,6 +13,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
+  readonly bytes: Buffer
 }
 
 export interface Entry {
@@ -32,6 +33,11 @@ export interface Page {
   readonly header: string
   readonly write: boolean
   readonly provider: string
+}
+
+/** What an upload tells. */
+interface Given {
+  readonly name: string
 }
 
 interface Envelope<Data> {
@@ -60,19 +66,41 @@ export class Visitor {
       ...init.headers,
     }
     const response = await fetch(this.served.url + path, { redirect: 'manual', ...init, headers })
-    const text = await response.text()
+    const bytes = Buffer.from(await response.arrayBuffer())
+    const text = bytes.toString()
     const [cookie] = response.headers.getSetCookie()
     if (cookies && cookie?.startsWith('tidegate_visit=') === true) this.#cookie = cookie.split(';')[0]
     this.told.push(JSON.stringify([...response.headers]), text)
-    return { status: response.status, headers: response.headers, text }
+    return { status: response.status, headers: response.headers, text, bytes }
   }
 
-  async #api<Data>(path: string, body: object): Promise<Envelope<Data>> {
-    const headers = { 'content-type': 'application/json' }
+  async #api<Data>(path: string, body: object, more: Readonly<Record<string, string>> = {}): Promise<Envelope<Data>> {
+    const headers = { 'content-type': 'application/json', ...more }
     const answer = await this.ask(path, { method: 'POST', body: JSON.stringify(body), headers })
     const envelope = JSON.parse(answer.text) as Envelope<Data>
     assertDeclared('POST', path, envelope)
     return envelope
+  }
+
+  /** By the API, to `path`. */
+  async put(
+    path: string,
+    body: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Envelope<Given | null>> {
+    const sent = { 'file-path': encodeURIComponent(path), ...headers }
+    const answer = await this.ask('/api/fs/put', { method: 'PUT', body, headers: sent })
+    const envelope = JSON.parse(answer.text) as Envelope<Given | null>
+    assertDeclared('PUT', '/api/fs/put', envelope)
+    return envelope
+  }
+
+  mkdir(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Envelope<null>> {
+    return this.#api('/api/fs/mkdir', { path }, headers)
+  }
+
+  zipLink(path: string, fields: object = {}): Promise<Envelope<{ readonly url: string; readonly expires: string }>> {
+    return this.#api('/api/fs/zip_link', { path, ...fields })
   }
 
   list(path: string, fields: object = {}): Promise<Envelope<Page>> {

@@ -2,6 +2,7 @@
  * The declaration of an endpoint: path, access, request, response and errors. The router, the OpenAPI document and the
  * tests are all derived from it (docs/decisions/0011).
  */
+import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import type { ErrorName } from './errors.js'
@@ -73,6 +74,8 @@ export interface EndpointDescription {
   /** `any`: all methods, because clients differ. GET and HEAD read the fields from the query. */
   readonly method: Method | 'any'
   readonly path: `/${string}`
+  /** What the document calls it if another endpoint has this path. Default: the path. */
+  readonly operation?: string
   readonly tag: Tag
   readonly summary: string
   readonly description?: string
@@ -141,13 +144,15 @@ export interface Call<
 /** The requests of an endpoint that need no account: those about shares. A token is ignored, also a bad one. */
 interface ForVisitors<Asked, Answer> {
   /** Whether the request is one of them. */
-  are(fields: Asked): boolean
+  are(request: Asked): boolean
+  /** Whether one that does not match the schemas is meant to be one of them. Default: it is not. */
+  seem?(request: IncomingMessage): boolean
   answer: Answer
 }
 
 export interface Endpoint extends EndpointDescription {
   /** Absent: there are none. */
-  readonly visitors?: ForVisitors<unknown, (call: Call) => unknown>
+  readonly visitors?: ForVisitors<Pick<Call, 'fields' | 'headers'>, (call: Call) => unknown>
   /** Returns the `data` of the envelope. Errors become error responses. With `plain` it writes the response itself. */
   answer(call: Call): unknown
 }
@@ -184,7 +189,7 @@ export function endpoint<
     readonly data?: Answer
     readonly params?: Params
     readonly visitors?: ForVisitors<
-      Output<Fields>,
+      { readonly fields: Output<Fields>; readonly headers: Output<Headers> },
       (
         call: Call<Output<Fields>, Output<Query>, Output<Headers>, undefined, Output<Params>>,
       ) => Data<Answer> | Promise<Data<Answer>>

@@ -141,8 +141,8 @@ function operation(endpoint: EndpointDescription, schemas: Components): OpenApiO
   }
 }
 
-function operationId({ path }: EndpointDescription): string {
-  return path
+function operationId({ path, operation = path }: EndpointDescription): string {
+  return operation
     .replace(/^\/api/, '')
     .replace(/[^a-z0-9]+/gi, '_')
     .replace(/^_|_$/g, '')

@@ -186,6 +186,28 @@ export const visitorRefusals: readonly Refusal[] = [
   },
 ]
 
+/** Errors of visitors of a share who change something, in addition to `visitorRefusals`. */
+export const visitorChangeRefusals: readonly Refusal[] = [
+  coreRefusal(
+    'denied',
+    { detail: 'share_not_writable' },
+    'visitors of the share, or its creator, may not do this here',
+  ),
+]
+
+/** Errors of uploads of visitors, in addition to `visitorRefusals`. */
+export const visitorUploadRefusals: readonly Refusal[] = [
+  ...visitorChangeRefusals,
+  coreRefusal('no_space', { detail: 'share_full' }, 'the share may not get as many bytes or files by uploads'),
+  {
+    code: 400,
+    text: 'files are uploaded to this share by a name, without folders',
+    error: 'invalid',
+    when: 'the share is one to upload to only',
+  },
+  coreRefusal('busy', {}, 'somebody else has just made a file of the name that the upload was to get'),
+]
+
 /** Errors of requests that change the tree, in addition to `pathRefusals`. */
 export const changeRefusals: readonly Refusal[] = [
   {

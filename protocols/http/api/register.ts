@@ -26,9 +26,9 @@ async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint
   if (endpoint.access === 'admin') context.state.isAdminCall = true
   if (endpoint.refusalData !== undefined) context.state.refusalData = endpoint.refusalData.empty
   const request = await parsed(context, endpoint).catch((error: unknown) => {
-    throw caller instanceof Error ? caller : error
+    throw caller instanceof Error && visitors?.seem?.(context.req) !== true ? caller : error
   })
-  if (visitors?.are(request.fields) === true) {
+  if (visitors?.are(request) === true) {
     sendData(context, endpoint, await visitors.answer({ api, context, ...request, principal: undefined }))
     return
   }

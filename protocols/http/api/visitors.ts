@@ -3,8 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { childOf, cleanPath, root, segmentsOf, type Path } from '../../../src/base/path.js'
 import type { OpenShare } from '../../../src/shares/open-share.js'
 import { visitTime } from '../../../src/shares/visitor-access.js'
+import { asVisitor } from '../../../src/shares/visitor-errors.js'
 import { cookieOf, setCookie } from './cookies.js'
-import { signalOf, type HttpApi } from './http-api.js'
+import { signalOf, type Exchange, type HttpApi } from './http-api.js'
 
 /** A path within a share. */
 export interface PathInShare {
@@ -24,6 +25,12 @@ export function pathInShare(text: string): PathInShare | undefined {
   if (!text.includes(shareFolder)) return undefined
   const [first, id = '', ...rest] = segmentsOf(cleanPath(text))
   return first === shareFolder ? { id, path: rest.reduce(childOf, root) } : undefined
+}
+
+/** Whether a path to be made or written is one below a share. The names above that are those of the tree. */
+export function isBelowShare(text: string): boolean {
+  const found = pathInShare(text)
+  return found !== undefined && found.path !== root
 }
 
 /** Headers of all responses to visitors: nothing leads others to a share. */
@@ -56,4 +63,30 @@ export async function openShare(
     setCookie(api, response, { name: cookieName, value: share.cookie, sameSite: 'Lax', maxAge })
   }
   return share
+}
+
+/** What a visitor has asked for by a path of the API. */
+export interface VisitorPath {
+  readonly share: OpenShare
+  readonly id: string
+  /** Within the share. */
+  readonly at: Path
+  /** As the visitor has sent it; empty if the share has none. */
+  readonly code: string
+}
+
+/**
+ * As `openShare`, for a path of the API that `pathInShare` knows. `password`: the code of the share. Rejects with the
+ * errors for visitors.
+ */
+export async function openForVisitor(
+  api: HttpApi,
+  { req, res }: Exchange,
+  asked: string,
+  password: string | undefined,
+): Promise<VisitorPath> {
+  const { id, path: at } = pathInShare(asked) ?? { id: '', path: root }
+  res.setHeader('Cache-Control', 'private, no-store')
+  const share = await asVisitor(() => openShare(api, req, res, id, password ?? ''))
+  return { share, id, at, code: share.share.password === '' ? '' : (password ?? '') }
 }

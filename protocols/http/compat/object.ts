@@ -103,7 +103,7 @@ export function shareUrl(baseUrl: string, id: string, path: Path, query: Readonl
 }
 
 /** The place of a folder in a share, and how its files are requested. */
-interface SharedForm {
+export interface SharedForm {
   readonly baseUrl: string
   readonly id: string
   /** The code of the visitor; empty if none is needed. */

@@ -12,13 +12,16 @@ import { urlClientOf } from '../../lib/client.js'
 import { sendFile, type RequestedRoute, type RedirectRoute } from '../../lib/send.js'
 import { isOfConsole } from '../api/authenticate.js'
 import type { HttpApi } from '../api/http-api.js'
+import { passwordHeaders } from '../api/access-options.js'
 import { logUnexpected, toErrorResponse, withResponses } from '../api/errors.js'
 import { parseQuery } from '../api/fields.js'
 import { absoluteUrl } from '../compat/object.js'
 import { sendErrorPage } from '../site/pages.js'
 import type { EndpointDescription, PlainResponse } from '../api/endpoint.js'
 import { splitDownloadUrl } from './download-url.js'
-import { downloadShared, isSharedDownload } from './share-download.js'
+import { downloadShared } from './share-download.js'
+import { isShareUpload, uploadShared } from './share-upload.js'
+import { isShareUrl } from './share-url.js'
 import { sendThumbnail } from './thumbnail.js'
 
 const redirectHeaders = {
@@ -28,17 +31,25 @@ const redirectHeaders = {
 
 /** Whether the URL is that of a download: `/d/…`, `/p/…` or `/sd/…`. */
 export function isDownload(url: string): boolean {
-  return url.startsWith('/d/') || url.startsWith('/p/') || isSharedDownload(url)
+  return url.startsWith('/d/') || url.startsWith('/p/') || isShareUrl(url)
 }
 
-/** Responds to GET and HEAD of a download. Never rejects. Errors are HTML pages with the matching status code. */
+/**
+ * Responds to GET and HEAD of a download, and to uploads to shares. Never rejects. Errors are HTML pages with the
+ * matching status code.
+ */
 export async function serveDownload(api: HttpApi, request: IncomingMessage, response: ServerResponse): Promise<void> {
   try {
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      response.writeHead(405, { Allow: 'GET, HEAD', 'Content-Length': 0 }).end()
+    const ofShare = isShareUrl(request.url ?? '/')
+    if (ofShare && isShareUpload(request)) {
+      await uploadShared(api, request, response)
       return
     }
-    await (isSharedDownload(request.url ?? '/') ? downloadShared : download)(api, request, response)
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.writeHead(405, { Allow: ofShare ? 'GET, HEAD, PUT, POST' : 'GET, HEAD', 'Content-Length': 0 }).end()
+      return
+    }
+    await (ofShare ? downloadShared : download)(api, request, response)
   } catch (error) {
     const { gateway } = api
     const failure = toGatewayError(error)
@@ -149,6 +160,27 @@ const ofShare = {
     { status: 429, description: 'The network of the client has sent too many wrong codes.', types: page },
   ].sort((one, other) => one.status - other.status),
 } as const
+/** As `ofShare`, for uploads. */
+const toShare = {
+  tag: 'Shares',
+  access: 'anybody',
+  query: z.object({ pwd: z.string().optional().describe('The code of the share. Default: the header `Password`.') }),
+  headers: z.object({ password: passwordHeaders.password.describe('The code of the share.') }),
+  plain: [
+    { status: 200, description: 'The file is replaced. The body is its name.', types: ['text/plain'] },
+    { status: 201, description: 'The files are stored. The body is their names, in lines.', types: ['text/plain'] },
+    { status: 400, description: 'The URL, the name or the form is malformed.', types: page },
+    { status: 403, description: 'The code is missing or wrong, or visitors may store nothing here.', types: page },
+    { status: 404, description: 'There is no such share.', types: page },
+    { status: 410, description: 'The share has expired or is no longer valid.', types: page },
+    { status: 412, description: 'A precondition of the request failed.', types: page },
+    { status: 429, description: 'The network of the client has sent too many wrong codes.', types: page },
+    { status: 500, description: 'Unexpected error; the log of the server has details.', types: page },
+    { status: 502, description: 'The storage failed.', types: page },
+    { status: 503, description: 'The storage is busy.', types: page },
+    { status: 507, description: 'The limits of the share, or the space of the storage, are used up.', types: page },
+  ],
+} as const
 const shareId = z.string().meta({ example: 'aB3dE6gH' }).describe('The id of the share.')
 
 /** For the OpenAPI document: requests to these paths bypass the router. */
@@ -167,6 +199,31 @@ export const downloadDescriptions: readonly EndpointDescription[] = [
       id: shareId,
       path: z.string().meta({ example: 'file.txt' }).describe('The path of the file in the share, percent-encoded.'),
     }),
+  },
+  {
+    ...toShare,
+    method: 'put',
+    path: '/sd/{id}/{path}',
+    operation: 'sd_id_put',
+    summary: 'Upload a file to a share',
+    description:
+      'In a share to upload to only, the path is a name, and a name that exists becomes `name (1)`, `name (2)` …. In one ' +
+      'to read too, a file of this path is replaced, and missing folders are made.',
+    params: z.object({
+      id: shareId,
+      path: z.string().meta({ example: 'file.txt' }).describe('The path of the file in the share, percent-encoded.'),
+    }),
+    content: { type: 'application/octet-stream', description: 'The content of the file, of any type.' },
+  },
+  {
+    ...toShare,
+    method: 'post',
+    path: '/sd/{id}',
+    operation: 'sd_id_post',
+    summary: 'Upload the files of a form to a share',
+    description: 'Each part `file` is stored by its name, one after another.',
+    params: z.object({ id: shareId }),
+    content: { type: 'multipart/form-data', description: 'A form (RFC 7578).', part: 'file' },
   },
   {
     ...shared,

@@ -1,7 +1,7 @@
 /** Downloads of shares, below /sd. They are authorized by the id of the share, and its code if it has one. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError } from '../../../src/base/errors.js'
-import { resolvePath, root, type Path } from '../../../src/base/path.js'
+import { root, type Path } from '../../../src/base/path.js'
 import { asVisitor } from '../../../src/shares/visitor-errors.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { urlClientOf } from '../../lib/client.js'
@@ -9,15 +9,9 @@ import { sendFile } from '../../lib/send.js'
 import { withResponses } from '../api/errors.js'
 import { parseQuery } from '../api/fields.js'
 import type { HttpApi } from '../api/http-api.js'
-import { openShare, type PathInShare } from '../api/visitors.js'
-import { splitDownloadUrl } from './download-url.js'
+import { openShare } from '../api/visitors.js'
+import { parseShareUrl } from './share-url.js'
 import { sendThumbnail } from './thumbnail.js'
-
-const prefix = '/sd/'
-
-export function isSharedDownload(url: string): boolean {
-  return url.startsWith(prefix)
-}
 
 /** A folder is not sent, and a client that asks for one has followed a wrong link. */
 const downloadResponses = { is_folder: { code: 500, status: 404 }, not_folder: { code: 500, status: 404 } } as const
@@ -58,11 +52,4 @@ async function directUrl(
   const client = urlClientOf(request, api.clientOf(request))
   const route = await fs.downloadRoute(path, { route: 'download', withoutProxy: true, client })
   return route.kind === 'direct' && !route.url.startsWith('/') ? route.url : undefined
-}
-
-/** The path has its dot segments resolved within the share. Throws `invalid`. */
-function parseShareUrl(url: string): PathInShare & { readonly query: string } {
-  const { rest, query } = splitDownloadUrl(url, prefix.length)
-  const [id = '', ...names] = rest.split('/')
-  return { id, path: resolvePath(root, `/${names.join('/')}`), query }
 }

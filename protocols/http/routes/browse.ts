@@ -4,7 +4,6 @@ import type { UrlClient, Usage } from '../../../src/contract/capabilities.js'
 import type { Entry } from '../../../src/contract/entry.js'
 import { isGatewayError } from '../../../src/base/errors.js'
 import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Path } from '../../../src/base/path.js'
-import type { OpenShare } from '../../../src/shares/open-share.js'
 import { asVisitor } from '../../../src/shares/visitor-errors.js'
 import type { FolderListOptions } from '../../../src/tree/folder-contents.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
@@ -16,7 +15,7 @@ import { endpoint } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
 import { choice, flag, paging, text } from '../api/fields.js'
 import { accessOptions, treeHeaders } from '../api/access-options.js'
-import { openShare, pathInShare } from '../api/visitors.js'
+import { openForVisitor, pathInShare, type VisitorPath } from '../api/visitors.js'
 import {
   mountDetails,
   absoluteUrl,
@@ -29,6 +28,7 @@ import {
   sharedObjectConverter,
   wireTime,
   type FileObject,
+  type SharedForm,
 } from '../compat/object.js'
 import { right } from '../api/grant-fields.js'
 import { sliceOf } from '../api/paging.js'
@@ -111,21 +111,23 @@ export const browseEndpoints = [
       coreRefusal('denied', { detail: 'refresh_denied' }, '`refresh` is set, and the user may not write in the folder'),
     ],
     visitors: {
-      are: ({ path: asked }) => pathInShare(asked) !== undefined,
+      are: ({ fields }) => pathInShare(fields.path) !== undefined,
       async answer({ context, api, fields, headers }) {
-        const { share, at, form } = await openForVisitor(api, context, fields.path, fields.password || headers.password)
+        const visited = await openForVisitor(api, context, fields.path, fields.password || headers.password)
+        const { share, at } = visited
         const { offset, limit } = sliceOf(fields)
         const { contains } = fields
         const options = { signal: signalOf(context.res), order: orderOf(fields), contains, offset, limit }
-        const { entries, total, thumbnails } = await asVisitor(() => share.list(at, options))
-        const objectOf = sharedObjectConverter(api, { ...form, thumbnails }, ({ name }) => childOf(at, name))
+        const { entries, total, thumbnails, rights } = await asVisitor(() => share.list(at, options))
+        const form = formOf(api, context, visited, thumbnails)
+        const objectOf = sharedObjectConverter(api, form, ({ name }) => childOf(at, name))
         return {
           content: new StreamedArray(entries.length, (from, to) => entries.slice(from, to).map(objectOf)),
           total,
           ...notesOf(share),
-          write: share.share.mode === 'both',
+          write: rights.includes('write'),
           write_content_bypass: false,
-          rights: share.share.mode === 'both' ? ['write' as const] : [],
+          rights: [...rights],
         }
       },
     },
@@ -178,15 +180,17 @@ export const browseEndpoints = [
     data: detailData,
     refusals: [...pathRefusals, ...visitorRefusals],
     visitors: {
-      are: ({ path: asked }) => pathInShare(asked) !== undefined,
+      are: ({ fields }) => pathInShare(fields.path) !== undefined,
       async answer({ context, api, fields, headers }) {
-        const { share, at, form } = await openForVisitor(api, context, fields.path, fields.password || headers.password)
+        const visited = await openForVisitor(api, context, fields.path, fields.password || headers.password)
+        const { share, id, at, code } = visited
         const { entry, thumbnails } = await asVisitor(() => share.view(at, { signal: signalOf(context.res) }))
-        const object = sharedObjectConverter(api, { ...form, thumbnails }, () => at)(entry)
+        const form = formOf(api, context, visited, thumbnails)
+        const object = sharedObjectConverter(api, form, () => at)(entry)
         const isReadable = !object.is_dir && entry.unreadable !== true
         return Object.assign(object, {
           etag: object.is_dir ? '' : etagOf(entry),
-          raw_url: isReadable ? shareUrl(form.baseUrl, form.id, at, { pwd: form.code }) : '',
+          raw_url: isReadable ? shareUrl(form.baseUrl, id, at, { pwd: code }) : '',
           ...notesOf(share),
           related: [],
         })
@@ -250,17 +254,18 @@ export const browseEndpoints = [
   }),
 ]
 
-/** Opens the share of a path, and sets the headers of the response. */
-async function openForVisitor(api: HttpApi, { req, res }: Exchange, asked: string, password: string | undefined) {
-  const { id, path: at } = pathInShare(asked) ?? { id: '', path: root }
-  res.setHeader('Cache-Control', 'private, no-store')
-  const share = await asVisitor(() => openShare(api, req, res, id, password ?? ''))
-  const code = share.share.password === '' ? '' : (password ?? '')
-  return { share, at, form: { baseUrl: api.clientOf(req).baseUrl, id, code } }
+/** How files of a share are requested. */
+function formOf(
+  api: HttpApi,
+  { req }: Exchange,
+  { id, code }: VisitorPath,
+  thumbnails: FolderView['thumbnails'],
+): SharedForm {
+  return { baseUrl: api.clientOf(req).baseUrl, id, code, thumbnails }
 }
 
 /** What a share says in place of the folder rules. The driver of its storage is not told. */
-function notesOf({ share: { readme, header } }: OpenShare) {
+function notesOf({ share: { readme, header } }: VisitorPath['share']) {
   return { readme, header, provider: 'unknown' }
 }
 

@@ -16,6 +16,7 @@ import {
   type Path,
 } from '../../../src/base/path.js'
 import { Pauses } from '../../../src/base/pauses.js'
+import { asVisitor } from '../../../src/shares/visitor-errors.js'
 import type { Task } from '../../../src/tasks/task.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
@@ -23,7 +24,17 @@ import { endpoint, type Call, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
 import { flag, folderPath, requiredText, stringList } from '../api/fields.js'
 import { accessOptions, treeHeaders } from '../api/access-options.js'
-import { changeRefusals, nameExists, pathRefusals, coreRefusal, targetRefusals, taskRefusals } from '../api/refusals.js'
+import {
+  changeRefusals,
+  nameExists,
+  pathRefusals,
+  coreRefusal,
+  targetRefusals,
+  taskRefusals,
+  visitorChangeRefusals,
+  visitorRefusals,
+} from '../api/refusals.js'
+import { isBelowShare, openForVisitor } from '../api/visitors.js'
 import { taskData, taskObject } from '../compat/task-object.js'
 
 const transferFields = z.object({
@@ -59,10 +70,26 @@ export const changeEndpoints = [
     path: '/api/fs/mkdir',
     tag: 'Files',
     summary: 'Create a folder and its missing parents',
+    description: 'Visitors of a share make one below `/@s/ID`, if the share is one to read and upload to.',
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({ path: requiredText.meta({ example: '/folder/new' }) }),
-    refusals: [...refusals, coreRefusal('exists', { detail: 'root_made' }), fileInTheWay],
+    refusals: [
+      ...refusals,
+      ...visitorRefusals,
+      ...visitorChangeRefusals,
+      coreRefusal('exists', { detail: 'root_made' }),
+      fileInTheWay,
+    ],
+    visitors: {
+      are: ({ fields }) => isBelowShare(fields.path),
+      async answer({ context, api, fields, headers }) {
+        const asked = newPath(fields.path)
+        const { share, at } = await openForVisitor(api, context, asked, headers.password)
+        const { signal } = accessOptions(context, undefined)
+        await withResponses({ exists: fileInTheWay }, () => asVisitor(() => share.mkdir(at, { signal })))
+      },
+    },
     async answer({ context, api, fields, headers, principal }) {
       const path = newPath(fields.path)
       if (path === root) throw new GatewayError('exists', { detail: 'root_made' })

@@ -10,7 +10,7 @@ import { queryText } from '../api/fields.js'
 import { signalOf, type Exchange, type HttpApi } from '../api/http-api.js'
 import { malformedPath, relativePath, storageRefusals, withNames } from '../api/refusals.js'
 import { chunkedUploadHeaders, notInteger } from '../files/upload-headers.js'
-import { announcedFileRefusals, noUploads, wrongDigest } from './upload.js'
+import { announcedFileRefusals, noUploads, ofShare, wrongDigest } from './upload.js'
 
 const mebibyte = 1024 * 1024
 
@@ -43,6 +43,12 @@ const tooMany: Refusal = {
   text: 'too many uploads are open',
   error: 'throttled',
   when: 'a limit is reached',
+}
+const notToShares: Refusal = {
+  code: 400,
+  text: 'a file is uploaded to a share in one request',
+  error: 'unsupported',
+  when: 'the path is in a share',
 }
 const sessionRefusals = [uploadMissing, uploadOfOther]
 /** Not by the schema of the headers: errors of a chunk have the snapshot of the upload. */
@@ -148,7 +154,14 @@ export const multipartEndpoints = [
       switchedOff,
       tooMany,
       noUploads,
+      notToShares,
     ],
+    visitors: {
+      ...ofShare,
+      answer() {
+        throw refused(notToShares)
+      },
+    },
     async answer({ api, context, headers, principal }) {
       const { settings, uploads } = api.gateway
       if (!settings.bool('multipart_enabled')) throw refused(switchedOff)

@@ -1,0 +1,17 @@
+/** The URLs of what shares have: /sd/ID and those below it. */
+import { resolvePath, root } from '../../../src/base/path.js'
+import type { PathInShare } from '../api/visitors.js'
+import { splitDownloadUrl } from './download-url.js'
+
+const prefix = '/sd/'
+
+export function isShareUrl(url: string): boolean {
+  return url.startsWith(prefix)
+}
+
+/** The path has its dot segments resolved within the share. Throws `invalid`. */
+export function parseShareUrl(url: string): PathInShare & { readonly query: string } {
+  const { rest, query } = splitDownloadUrl(url, prefix.length)
+  const [id = '', ...names] = rest.split('/')
+  return { id, path: resolvePath(root, `/${names.join('/')}`), query }
+}
