@@ -42,7 +42,6 @@ export function shareOf(
   }
   const all = [...new Set(paths.map(cleanPath))]
   const roots = shownRoots(all)
-  checkRoots(roots)
   const share: ImportedShare = {
     ...newShare,
     accessed: 0,
@@ -50,6 +49,7 @@ export function shareOf(
     ...(faults.length > 0 && { disabled: true, password: draft.password || randomPassword() }),
     ...{ creatorId: creator.id, roots, created: new Date() },
   }
+  checkRoots(roots, share.mode)
   checkShareFields(share)
   const mayShare = (creator.permission & permissionBits.share) !== 0
   const changes = [
