@@ -1,7 +1,7 @@
 /**
  * The tree below a root of a share, as its visitors change it. What the mode of the share permits is decided in
- * `src/tree/policy/`; here is what no other tree has: the limits of a share, new names in place of those that exist, and
- * a root that is not made again. Every protocol gets this tree, so that none of them can pass by.
+ * `src/tree/policy/`; here is what no other tree has: the limits of a share, new names in place of those that exist,
+ * and a root that is not made again. Every protocol gets this tree, so that none of them can pass by.
  */
 import { GatewayError, isGatewayError, undefinedIfMissing, type ErrorCode } from '../base/errors.js'
 import { checkName, childOf, maxNameLength, nameOf, root, segmentsOf, under, type Path } from '../base/path.js'

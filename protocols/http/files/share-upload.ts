@@ -24,8 +24,8 @@ export function isShareUpload({ method, headers }: IncomingMessage): boolean {
 
 /**
  * Responds to PUT of a file, and to POST of a form whose parts `file` are files of the folder that the URL names. The
- * body of the response is the names that the files got, in lines. Rejects with an error that tells visitors no more than
- * they may know.
+ * body of the response is the names that the files got, in lines. Rejects with an error that tells visitors no more
+ * than they may know.
  */
 export async function uploadShared(api: HttpApi, request: IncomingMessage, response: ServerResponse): Promise<void> {
   try {

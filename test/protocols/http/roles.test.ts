@@ -7,6 +7,7 @@ import t from 'tap'
 import { documentedEndpoints } from '../../../protocols/http/endpoints.js'
 import type { Permission } from '../../../src/accounts/principal.js'
 import { asPath } from '../../../src/base/path.js'
+import type { ShareMode } from '../../../src/database/rows.js'
 import type { Gateway } from '../../../src/gateway/gateway.js'
 import { moveClock } from '../../moved-clock.js'
 import { shareRow } from '../../database/store-rows.js'
@@ -109,13 +110,14 @@ class Stage {
   }
 
   /** The id of a new share of the admin. */
-  async share(path: string): Promise<string> {
+  async share(path: string, mode: ShareMode = 'read'): Promise<string> {
     const {
       id: _id,
       created: _created,
       ...fields
     } = shareRow({
       creatorId: this.gateway.accounts.users.byUniqueRole('admin')!.id,
+      mode,
     })
     return (await this.gateway.shares.create('', fields, [asPath(path)])).id
   }
@@ -213,6 +215,18 @@ const table: Readonly<Record<string, Row>> = {
   'get /sd/{id}/{path}': {
     codes: everybody,
     call: async (stage) => ({ target: `/sd/${await stage.share('/folder')}/file.txt` }),
+  },
+  'put /sd/{id}/{path}': {
+    codes: [201, 201, 201, 201, 201],
+    call: async (stage) => ({ target: `/sd/${await stage.share('/folder', 'upload')}/uploaded`, body: 'content' }),
+  },
+  'post /sd/{id}': {
+    codes: [201, 201, 201, 201, 201],
+    call: async (stage) => ({
+      target: `/sd/${await stage.share('/folder', 'upload')}`,
+      body: '--x\r\nContent-Disposition: form-data; name="file"; filename="uploaded"\r\n\r\ncontent\r\n--x--\r\n',
+      headers: { 'content-type': 'multipart/form-data; boundary=x' },
+    }),
   },
 
   'post /api/auth/login': { codes: everybody, call: () => ({ body: { username: 'somebody', password: 'password' } }) },

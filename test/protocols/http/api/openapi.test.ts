@@ -26,7 +26,8 @@ void t.test('the document has exactly the routes of the router', async (t) => {
   const stack = [...routers.values()].flatMap((routes) => routes.stack)
   const pathOf = (layer: Layer) => String(layer.path).replace(/:(\w+)/g, '{$1}')
   const routed = stack.flatMap((layer: Layer) => layer.methods.map((method) => `${method} ${pathOf(layer)}`))
-  const links = ['GET /d/{path}', 'GET /p/{path}', 'GET /sd/{id}', 'GET /sd/{id}/{path}']
+  const shareLinks = ['GET /sd/{id}', 'GET /sd/{id}/{path}', 'POST /sd/{id}', 'PUT /sd/{id}/{path}']
+  const links = ['GET /d/{path}', 'GET /p/{path}', ...shareLinks]
   const told = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
   )
