@@ -162,7 +162,9 @@ export class SharedTree extends VirtualFs {
       await super.assertWritable(path, { signal, createOnly: true })
       return true
     } catch (error) {
-      if (isTaken(error) || (isGatewayError(error, ...refusals) && !isAboutName(error))) return false
+      // What the creator must not see is refused as in a folder that is missing.
+      const isRefused = isGatewayError(error, 'parent_missing', ...refusals) && !isAboutName(error)
+      if (isTaken(error) || isRefused) return false
       throw error
     }
   }
