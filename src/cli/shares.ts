@@ -1,7 +1,7 @@
 /** `tidegate share …` */
 import { Option, type Command } from 'commander'
 import { GatewayError } from '../base/errors.js'
-import { cleanPath, type Path } from '../base/path.js'
+import type { Path } from '../base/path.js'
 import { shareModes, type ShareMode, type ShareRow, type ShareUse, type StorageRow } from '../database/rows.js'
 import type * as byDatabaseModule from '../shares/by-database.js'
 import { newShare } from '../shares/share-fields.js'
@@ -13,6 +13,7 @@ import { inDataFolder, withCommonOptions, type CommonFlags, type DataFolder } fr
 import { kindOnDisk } from './local-files.js'
 import { formatTable, print } from './output.js'
 import { readPassword, type PasswordFlags } from './password.js'
+import { treePath } from './tree-path.js'
 import { findUser, parseTime } from './users.js'
 
 interface FieldFlags extends CommonFlags, PasswordFlags {
@@ -52,7 +53,7 @@ export function addShareCommands(program: Command): void {
     .action(async (paths: readonly string[], flags: FieldFlags) => {
       const { user, id = '' } = flags
       if (user === undefined) throw invalid('name the user whose share it is with --user')
-      const roots = rootsOf(paths)
+      const roots = treePaths(paths)
       const { changes, code } = await changesOf(flags)
       await inShares(flags, async (opened) => {
         const fields = { ...newShare, ...changes, creatorId: findUser(opened.accounts, user).id }
@@ -105,7 +106,7 @@ export function addShareCommands(program: Command): void {
     .option('--user <username>', 'another user whose share it is')
     .option('--id <id>', 'another id; links with the old one open nothing any more')
     .action(async (id: string, flags: EditFlags) => {
-      const roots = flags.paths === undefined ? undefined : rootsOf(flags.paths)
+      const roots = flags.paths === undefined ? undefined : treePaths(flags.paths)
       const visited = flags.visited === undefined ? undefined : countOf('--visited', flags.visited)
       const { changes: fields, code } = await changesOf(flags)
       await inShares(flags, async (opened) => {
@@ -221,11 +222,8 @@ function endOf(text: string): Date {
   return end
 }
 
-/** Throws `invalid` for paths that do not begin with a slash: there is no folder that they are relative to. */
-function rootsOf(paths: readonly string[]): readonly Path[] {
-  const relative = paths.find((path) => !path.startsWith('/'))
-  if (relative !== undefined) throw invalid(`${relative} is not a path of the whole tree: it begins with /`)
-  return [...new Set(paths.map(cleanPath))]
+function treePaths(texts: readonly string[]): readonly Path[] {
+  return [...new Set(texts.map(treePath))]
 }
 
 function findShare(shares: Shares, id: string): StoredShare {

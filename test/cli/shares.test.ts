@@ -143,7 +143,7 @@ void t.test('share commands take effect in a running daemon, and are judged as t
       [add('/other'), 1, /\/other .* outside the base folder/],
       [add('/ann/nothing'), 1, /there is no file or folder \/ann\/nothing/],
       [add('/ann/docs/a.txt', '--mode', 'upload'), 2, /visitors upload into folders, and \/ann\/docs\/a.txt is a file/],
-      [add('ann/docs'), 2, /ann\/docs is not a path of the whole tree/],
+      [add('ann/docs'), 2, /ann\/docs is not a path of the tree/],
       [add('/ann/docs', '--expires', '2001-01-01T00:00:00Z'), 2, /is past/],
       [add('/ann/docs', '--visits', '0'), 2, /--visits is a number of 1 or more, or "any"/],
       [['edit', 'docs', '--random', '--no-password'], 2, /give only one of/],
