@@ -1,6 +1,6 @@
 /** The examples of docs/shares.md: their commands run beside a gateway, and visitors get what the page says. */
 import { execFile } from 'node:child_process'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
@@ -63,6 +63,20 @@ void t.test('docs/shares.md: visitors get what the page says', { skip: lacks('cu
       t.match(await ask(link, agent), { status: 200, text: 'the offer' }, agent)
     }
     t.match(await ask(link, 'fourth'), { status: 410 })
+  })
+
+  await t.test('A file request', async (t) => {
+    await runExample(t, running, 'A file request')
+    const inbox = join(files, 'inbox')
+    t.same((await readdir(inbox)).sort(), ['report (1).pdf', 'report.pdf'])
+    for (const name of await readdir(inbox)) t.equal(await readFile(join(inbox, name), 'utf8'), 'content of report.pdf')
+    const put = async (name: string) =>
+      (await fetch(`${running.url}/sd/inbox/${name}`, { method: 'PUT', body: 'more' })).ok
+    t.ok(await put('third.pdf'), 'a third file')
+    t.notOk(await put('fourth.pdf'), 'no more than the limit says')
+    t.notOk(await put('folder%2Ffile'), 'a name holds no folder')
+    t.match(await ask('/sd/inbox/report.pdf', 'curl'), { status: 404 }, 'what was uploaded is not read back')
+    t.equal((await readdir(inbox)).length, 3)
   })
 })
 
