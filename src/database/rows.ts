@@ -61,6 +61,10 @@ export type Right = (typeof rights)[number]
 export const changingRights = ['write', 'rename', 'move', 'copy', 'remove'] as const satisfies readonly Right[]
 export type ChangingRight = (typeof changingRights)[number]
 
+/** Those that a listing tells of. Each is an action too. */
+export const listedRights = [...changingRights, 'share'] as const satisfies readonly Right[]
+export type ListedRight = (typeof listedRights)[number]
+
 /** Rights of a user or of a group at a path and everything below it. A grant that allows anything allows `see`. */
 export interface Grant {
   readonly id: number

@@ -4,7 +4,7 @@ import type { ThumbnailKind } from '../contract/capabilities.js'
 import type { Source } from '../contract/call-options.js'
 import { GatewayError, undefinedIfMissing, isGatewayError } from '../base/errors.js'
 import { nameOf, root, segmentsOf, childOf, within, type Path } from '../base/path.js'
-import type { ChangingRight } from '../database/rows.js'
+import { changingRights, type ChangingRight } from '../database/rows.js'
 import { foldName } from '../database/search/folding.js'
 import { sortedInTurns, type Order } from '../storage/sorting.js'
 import type { FolderListOptions } from '../tree/folder-contents.js'
@@ -111,7 +111,9 @@ export class OpenShare {
     const order = options.order ?? this.#order
     if (place.kind === 'roots') return this.#listRoots({ ...options, order })
     const { entries, total, folder, rights } = await place.fs.list(place.path, { ...options, order })
-    return { entries, total, thumbnails: folder.thumbnails, rights }
+    // What there is to share is for its creator to say.
+    const changing = changingRights.filter((right) => rights.includes(right))
+    return { entries, total, thumbnails: folder.thumbnails, rights: changing }
   }
 
   /**

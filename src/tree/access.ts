@@ -10,7 +10,7 @@ import type { StatOptions, Awaitable } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { parentOf, root, under, within, type Path } from '../base/path.js'
-import { changingRights, type ChangingRight } from '../database/rows.js'
+import { listedRights, type ListedRight } from '../database/rows.js'
 import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { TreeDependencies } from './dependencies.js'
 import { Change, type Authority, type ChangePlan, type ResolvedPath } from './change.js'
@@ -449,8 +449,8 @@ export class Access implements Authority {
   }
 
   /** What the principal may do with those entries of the folder that have no grants of their own. */
-  rightsInFolder(folder: Path, password: string | undefined): readonly ChangingRight[] {
-    return changingRights.filter((action) => this.#verdictOnMembers(action, folder, password) === 'allow')
+  rightsInFolder(folder: Path, password: string | undefined): readonly ListedRight[] {
+    return listedRights.filter((action) => this.#verdictOnMembers(action, folder, password) === 'allow')
   }
 
   /** Whether the principal may make something in the folder. */

@@ -4,7 +4,7 @@ import type { Entry } from '../contract/entry.js'
 import { isGatewayError, undefinedIfMissing, GatewayError } from '../base/errors.js'
 import { childOf, nameOf, reservedPrefix, type Path } from '../base/path.js'
 import { Pauses } from '../base/pauses.js'
-import type { ChangingRight } from '../database/rows.js'
+import type { ListedRight } from '../database/rows.js'
 import { foldName } from '../database/search/folding.js'
 import type { FolderListing } from '../storage/listings.js'
 import type { Order } from '../storage/sorting.js'
@@ -65,7 +65,7 @@ export interface Listing {
   /** Number of entries in all parts. */
   readonly total: number
   readonly folder: FolderView
-  readonly rights: readonly ChangingRight[]
+  readonly rights: readonly ListedRight[]
   /** As `FolderListing.serialized`; undefined if these entries are not a whole cached listing. */
   readonly serialized: FolderListing['serialized']
 }

@@ -10,7 +10,7 @@ import { namedText, timestamp } from '../api/schemas.js'
 import { wireTime } from './object.js'
 import { roleNumber, roleNumbers } from './roles.js'
 
-const mode = namedText('ShareMode', shareModes)
+export const shareMode = namedText('ShareMode', shareModes)
 const modes =
   '`read`: visitors list and download. `upload`: they add files and see none. `both`: they read, add and replace files, ' +
   'and make folders.'
@@ -27,14 +27,14 @@ export const shareData = z
     remark: z.string().describe('Visitors do not see it.'),
     readme: z.string(),
     header: z.string(),
-    order_by: z.string(),
-    order_direction: z.string(),
-    extract_folder: z.string(),
+    order_by: z.enum(['name', 'size', 'modified', '']),
+    order_direction: z.enum(['asc', 'desc', '']),
+    extract_folder: z.enum(['front', 'back', '']),
     creator: z.string(),
     creator_role: roleNumber,
     domain: z.literal('').describe('Always empty; clients expect the field.'),
     web_hosting: z.literal(false).describe('Always false; clients expect the field.'),
-    mode: mode.describe(modes),
+    mode: shareMode.describe(modes),
     allow_from: z.array(z.string()).describe('The addresses and networks of visitors. Empty: any.'),
     webdav: z.boolean().describe('Whether it is also a folder of WebDAV.'),
     upload_max_bytes: z.int().describe('Of all uploads together. 0: no limit.'),
@@ -79,7 +79,7 @@ export const shareFields = {
   order_direction: choice('asc', 'desc'),
   extract_folder: choice('front', 'back').describe('Where listings have the folders. Empty: among the files.'),
   creator: text.describe('The name of the user whose share it is, for admins. Empty: the caller, or unchanged.'),
-  mode: optionalField(mode).describe(`${modes} Default: \`read\`.`),
+  mode: optionalField(shareMode).describe(`${modes} Default: \`read\`.`),
   allow_from: optionalField(z.array(z.string(), { error: 'must be a list of networks' }))
     .meta({ example: ['192.0.2.0/24'] })
     .describe('The addresses and networks of visitors. Empty: any.'),

@@ -31,6 +31,7 @@ import {
   type SharedForm,
 } from '../compat/object.js'
 import { right } from '../api/grant-fields.js'
+import { shareMode } from '../compat/share-object.js'
 import { sliceOf } from '../api/paging.js'
 import { accessDenied, pathRefusals, coreRefusal, visitorRefusals } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'
@@ -63,14 +64,17 @@ const listData = z.object({
   rights: z
     .array(right)
     .describe(
-      'Those of `write`, `rename`, `move`, `copy` and `remove` that the user has for the entries here that have no ' +
-        'grants of their own. An extension of this gateway.',
+      'Those of `write`, `rename`, `move`, `copy`, `remove` and `share` that the user has for the entries here that ' +
+        'have no grants of their own. An extension of this gateway.',
     ),
 })
 const detailData = fileData.extend({
   raw_url: z.string().describe('The download URL; empty for a folder, and for a file that the user may not read.'),
   etag: z.string().describe('The entity tag, for `If-Match` of `put`; empty for a folder.'),
   ...folderFields,
+  share_mode: shareMode
+    .optional()
+    .describe('What visitors may do. Only of what a share has. An extension of this gateway.'),
   related: z
     .array(fileData)
     .nullable()
@@ -192,6 +196,7 @@ export const browseEndpoints = [
           etag: object.is_dir ? '' : etagOf(entry),
           raw_url: isReadable ? shareUrl(form.baseUrl, id, at, { pwd: code }) : '',
           ...notesOf(share),
+          share_mode: share.share.mode,
           related: [],
         })
       },

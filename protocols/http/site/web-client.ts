@@ -39,6 +39,9 @@ const pageHeaders = {
 
 type WebClientConfig = Pick<Config, 'dist_dir' | 'cdn' | 'site_url'>
 
+/** Nothing leads others to a share. */
+const shareHeaders = { 'Referrer-Policy': 'no-referrer', 'X-Robots-Tag': 'noindex' }
+
 export class WebClient {
   readonly #folder: WebFolder
   readonly #build: WebBuild
@@ -180,7 +183,8 @@ export class WebClient {
     const isNotModified =
       request.method !== 'POST' &&
       evaluateConditions({ 'if-none-match': ifNoneMatch }, { etag, modified: new Date() }) === 304
-    const headers = { ...pageHeaders, ...this.#build.pagePolicy, ETag: etag }
+    const isOfShare = /^\/(?:@|%40)s\//.test(request.url ?? '/')
+    const headers = { ...pageHeaders, ...this.#build.pagePolicy, ETag: etag, ...(isOfShare && shareHeaders) }
     if (isNotModified) {
       response.writeHead(304, headers).end()
       return

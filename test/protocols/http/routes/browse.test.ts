@@ -31,7 +31,7 @@ void t.test('list shows a folder', async (t) => {
       header: '',
       write: true,
       write_content_bypass: false,
-      rights: ['write', 'rename', 'move', 'copy', 'remove'],
+      rights: ['write', 'rename', 'move', 'copy', 'remove', 'share'],
       provider: 'Local',
     },
   })
@@ -130,7 +130,7 @@ void t.test('a long listing, which is written in chunks, is complete', async (t)
       header: '',
       write: true,
       write_content_bypass: false,
-      rights: ['write', 'rename', 'move', 'copy', 'remove'],
+      rights: ['write', 'rename', 'move', 'copy', 'remove', 'share'],
       provider: 'Local',
     },
   )
