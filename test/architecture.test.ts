@@ -76,14 +76,16 @@ web/components            web/texts.ts web/api
 web/session               web/texts.ts web/api web/components
 web/entries               web/api web/components web/session
 web/uploads               web/texts.ts web/api web/components web/session web/entries
-web/viewers               web/texts.ts web/api web/styles web/components web/session web/entries
-web/files                 web/texts.ts web/api web/components web/session web/entries web/uploads web/viewers
+web/shares                web/texts.ts web/api web/styles web/components web/session
+web/viewers               web/texts.ts web/api web/styles web/components web/session web/entries web/shares
+web/files                 web/texts.ts web/api web/components web/session web/entries web/uploads web/shares web/viewers
+web/visit                 web/texts.ts web/api web/components web/session web/entries web/uploads web/viewers web/files
 web/search                web/texts.ts web/api web/components web/session web/entries
 web/tasks                 web/texts.ts web/api web/styles web/components web/session
 web/profile               web/texts.ts web/api web/styles web/components web/session web/files
 web/admin                 web/texts.ts web/api web/styles web/components web/session web/files web/profile
 web/manual                web/texts.ts web/components web/viewers
-web                       web/texts.ts web/api web/styles web/components web/session web/uploads web/viewers web/files web/search web/tasks web/profile web/admin web/manual
+web                       web/texts.ts web/api web/styles web/components web/session web/entries web/uploads web/shares web/viewers web/files web/visit web/search web/tasks web/profile web/admin web/manual
 bench                     base database tree test/servers
 tools                     installation protocols/index.ts cli
 `

@@ -1,7 +1,7 @@
 /** The pages of the console, and the frame around them. */
 import { QueryClientProvider } from '@tanstack/preact-query'
 import { lazy } from 'preact/compat'
-import { useContext, useEffect, useState } from 'preact/hooks'
+import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
 import { Redirect, Route, Router, Switch, useLocation } from 'wouter-preact'
 import { queryClient } from './api/queries.ts'
 import { FilesPage } from './files/files-page.tsx'
@@ -10,7 +10,8 @@ import { Failure } from './components/failure.tsx'
 import { Loaded } from './components/loaded.tsx'
 import { Notices } from './components/notices.tsx'
 import { NoSuchPage } from './components/page.tsx'
-import { basePath, isOfTree } from './components/places.ts'
+import { basePath, isOfShare, isOfTree } from './components/places.ts'
+import { ShownSource, treeSource } from './entries/source.ts'
 import { mayLeave } from './viewers/unsaved.ts'
 import { forgetUser, isAdmin, isGuest, lastUser, useMe, type Me } from './session/me.ts'
 import { SessionEnded } from './components/session-ended.ts'
@@ -23,6 +24,8 @@ const ProfilePage = lazy(() => import('./profile/profile-page.tsx'))
 const SearchPage = lazy(() => import('./search/search-page.tsx'))
 const ManualPage = lazy(() => import('./manual/manual-page.tsx'))
 const SetUpPage = lazy(() => import('./profile/set-up-page.tsx'))
+const SharesPage = lazy(() => import('./shares/shares-page.tsx'))
+const SharePage = lazy(() => import('./visit/share-page.tsx'))
 const AdminPages = lazy(() => import('./admin/admin-pages.tsx'))
 
 const signInAddress = '/@login'
@@ -31,10 +34,21 @@ export function App() {
   return (
     <QueryClientProvider client={queryClient}>
       <Router base={basePath}>
-        <Session />
+        <Place />
       </Router>
       <Notices />
     </QueryClientProvider>
+  )
+}
+
+/** A share is shown to everybody, whoever is signed in. */
+function Place() {
+  const [location] = useLocation()
+  if (!isOfShare(location)) return <Session />
+  return (
+    <Loaded>
+      <SharePage />
+    </Loaded>
   )
 }
 
@@ -71,6 +85,7 @@ function Pages({ me }: { readonly me: Me }) {
   useEffect(() => {
     if (mustSetUp) setSettingUp(true)
   }, [mustSetUp])
+  const source = useMemo(() => treeSource({ base_path: me.base_path }), [me.base_path])
   // Other pages ask the server again and again.
   const isKept = !useContext(SessionEnded) || isOfTree(location)
   if (mustSetUp || isSettingUp) {
@@ -81,33 +96,40 @@ function Pages({ me }: { readonly me: Me }) {
     )
   }
   return (
-    <Frame me={me}>
-      {isKept && (
-        <Loaded>
-          <Switch>
-            <Route path="/@search">
-              <SearchPage me={me} />
-            </Route>
-            <Route path="/@manual/*?">{({ '*': name }) => <ManualPage name={name || 'README'} />}</Route>
-            {!isGuest(me) && (
-              <Route path="/@tasks">
-                <TasksPage me={me} />
+    <ShownSource.Provider value={source}>
+      <Frame me={me}>
+        {isKept && (
+          <Loaded>
+            <Switch>
+              <Route path="/@search">
+                <SearchPage me={me} />
               </Route>
-            )}
-            {!isGuest(me) && (
-              <Route path="/@profile">
-                <ProfilePage me={me} />
-              </Route>
-            )}
-            {isAdmin(me) && (
-              <Route path="/@manage/*?">
-                <AdminPages />
-              </Route>
-            )}
-            <Route>{isOfTree(location) ? <FilesPage me={me} /> : <NoSuchPage />}</Route>
-          </Switch>
-        </Loaded>
-      )}
-    </Frame>
+              <Route path="/@manual/*?">{({ '*': name }) => <ManualPage name={name || 'README'} />}</Route>
+              {!isGuest(me) && (
+                <Route path="/@tasks">
+                  <TasksPage me={me} />
+                </Route>
+              )}
+              {!isGuest(me) && (
+                <Route path="/@profile">
+                  <ProfilePage me={me} />
+                </Route>
+              )}
+              {!isGuest(me) && (
+                <Route path="/@manage/shares">
+                  <SharesPage me={me} />
+                </Route>
+              )}
+              {isAdmin(me) && (
+                <Route path="/@manage/*?">
+                  <AdminPages />
+                </Route>
+              )}
+              <Route>{isOfTree(location) ? <FilesPage me={me} /> : <NoSuchPage />}</Route>
+            </Switch>
+          </Loaded>
+        )}
+      </Frame>
+    </ShownSource.Provider>
   )
 }

@@ -9,3 +9,19 @@ declare module '*.md' {
   const text: string
   export default text
 }
+
+/** The part of the package that makes codes. Its own types are for Node.js. */
+declare module 'qrcode/lib/core/qrcode.js' {
+  /** Throws if the text is too long. */
+  export function create(
+    text: string,
+    options: { readonly errorCorrectionLevel: 'L' | 'M' | 'Q' | 'H' },
+  ): {
+    readonly modules: {
+      /** Modules of each side. */
+      readonly size: number
+      /** Row by row; 1 for a dark module. */
+      readonly data: Uint8Array
+    }
+  }
+}

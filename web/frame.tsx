@@ -16,6 +16,7 @@ import { Uploads } from './uploads/uploads.tsx'
 /** The pages that the bar names, by the least rights that they need. The rest of the administration is one more. */
 const places = [
   { name: 'files', address: '/' },
+  { name: 'shares', address: '/@manage/shares', needs: 'account' },
   { name: 'tasks', address: '/@tasks', needs: 'account' },
   { name: 'profile', address: '/@profile', needs: 'account' },
   { name: 'storages', address: '/@manage/storages', needs: 'admin' },
@@ -48,7 +49,7 @@ export function Frame({ me, children }: { readonly me: Me; readonly children: Co
       <Announcement />
       {isAdmin(me) && <FirstRun />}
       <main>{children}</main>
-      <Uploads me={me} />
+      <Uploads username={me.username} isGuest={isGuest(me)} />
     </div>
   )
 }

@@ -53,6 +53,7 @@ const pages: Readonly<Record<string, Ready>> = {
   '/program.bin': text('This kind of file cannot be shown here.'),
   '/@search?words=notes': text('1 result'),
   '/@tasks': text('succeeded'),
+  '/@manage/shares': table('Shares'),
   '/@profile': table('Sessions'),
   '/@manage/storages': table('Storages'),
   '/@manage/users': table('Users'),
@@ -73,9 +74,10 @@ const pages: Readonly<Record<string, Ready>> = {
 
 /** The buttons that open dialogs, by the address of their page. */
 const dialogs: Readonly<Record<string, readonly string[]>> = {
-  '/': ['New folder', 'Download from URLs', 'Rename', 'Move', 'Copy', 'Delete', 'Link'],
+  '/': ['New folder', 'Download from URLs', 'Rename', 'Move', 'Copy', 'Delete', 'Share', 'Link'],
   '/@profile': ['Set up', 'Add an SSH key', 'Remove ann@laptop', 'Create an app password', 'Remove program'],
   '/@manage/storages': ['Add a storage', 'Edit /', 'Delete /'],
+  '/@manage/shares': ['Show the address folder, aBc', 'Edit folder, aBc', 'Delete folder, aBc'],
   '/@manage/users': ['Add a user', 'Edit ann', 'Delete ann'],
   '/@manage/groups': ['Add a group', 'Edit sales', 'Delete sales'],
   '/@manage/rules': ['Add a rule', 'Delete /closed'],
@@ -113,6 +115,7 @@ void t.test('accessibility', { skip: withoutBrowser }, async (t) => {
   ]
   const group = { name: 'sales', description: 'Those who sell', members: [1], grants }
   await call('/api/admin/group/create', group)
+  await call('/api/share/create', { files: ['/folder'], id: 'aBc', pwd: 'tide', webdav: true, creator: 'admin' })
   await call('/api/me/sshkey/add', { title: 'ann@laptop', key: keyLine() })
   await call('/api/me/app_password/add', { name: 'program', protocols: ['webdav'], read_only: false })
   await call('/api/admin/storage/create', { mount_path: '/other', driver: 'Memory', addition: '{}' })

@@ -18,6 +18,11 @@ function ofApi({ error, message }: ApiError): string {
     case 'parent_missing':
     case 'target_missing':
       return failures.notFound
+    case 'share_missing':
+    case 'share_id_missing':
+      return failures.shareMissing
+    case 'share_ended':
+      return failures.shareEnded
     case 'no_storage':
     case 'nothing_mounted':
       return failures.noStorage

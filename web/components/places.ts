@@ -11,26 +11,45 @@ export const basePath = new URL(document.baseURI).pathname.replace(/\/$/, '')
 /** Prefix of the addresses of paths whose first name is not free. */
 const escape = '/@/'
 
-/** The address of the page that shows a folder or file. */
+/** What the paths of shares begin with, before the id of the share, in the API and in addresses. */
+const shares = '/@s'
+
+/** The top of the share that the path is in, such as `/@s/ID`; undefined for a path of the tree. */
+export function shareTop(path: string): string | undefined {
+  return path === shares ? path : /^\/@s\/[^/]*/.exec(path)?.[0]
+}
+
+/** Whether the address is that of a share, or of something in one. */
+export function isOfShare(address: string): boolean {
+  return /^\/(?:@|%40)s(?:\/|$)/.test(address)
+}
+
+/** The address of the page that shows a folder or file, of the tree or of a share. */
 export function addressOf(path: string): string {
+  if (shareTop(path) !== undefined) return shares + encodedPath(path.slice(shares.length))
   const address = encodedPath(path)
   return isFree(path) ? address : escape + address.slice(1)
 }
 
 /**
- * The path that a link in a file of the folder leads to, if it is in the tree. A link that begins with a slash begins
- * at the root, above which no link leads.
+ * The path that a link in a file of the folder leads to, if it leads to a path. A link that begins with a slash begins
+ * at `top`, above which no link leads.
  */
-export function linked(folder: string, link: string): string | undefined {
+export function linked(folder: string, link: string, top = '/'): string | undefined {
   const target = link.replace(/[?#].*$/s, '')
   if (target === '' || /^(?:[a-z][a-z0-9+.-]*:|\/\/)/i.test(target) || target.includes('\\')) return undefined
-  const names = target.startsWith('/') ? [] : folder.split('/').filter((name) => name !== '')
+  const names = target.startsWith('/')
+    ? []
+    : folder
+        .slice(top.length)
+        .split('/')
+        .filter((name) => name !== '')
   for (const name of target.split('/')) {
     if (name === '..') names.pop()
     else if (name !== '' && name !== '.') names.push(decoded(name))
   }
   // An escape must not add a segment.
-  return names.some((name) => /[/\\]|^\.\.?$/.test(name)) ? undefined : `/${names.join('/')}`
+  return names.some((name) => /[/\\]|^\.\.?$/.test(name)) ? undefined : names.reduce(joined, top)
 }
 
 /** The path with percent-escapes, as URLs have it. */
@@ -48,7 +67,7 @@ export function isOfTree(address: string): boolean {
   return !/^\/(?:@|%40)/.test(address) || address.startsWith(escape)
 }
 
-/** The path of the tree at the address of the browser. */
+/** The path of the tree, or of a share, at the address of the browser. */
 export function currentPath(): string {
   const address = location.pathname.slice(basePath.length)
   const names = (address.startsWith(escape) ? address.slice(escape.length) : address).split('/')

@@ -2,9 +2,9 @@
 import { File, FileAudio, FileImage, FileLock, FileText, FileVideo, Folder, type LucideIcon } from 'lucide-preact'
 import { useState } from 'preact/hooks'
 import { FileType } from '../api/schema.ts'
-import { previewUrl } from './preview-url.ts'
 import { basePath, joined } from '../components/places.ts'
 import type { Entry } from './folder.ts'
+import { useSource, type Source } from './source.ts'
 
 const symbols: Readonly<Record<FileType, LucideIcon>> = {
   [FileType.unknown]: File,
@@ -29,21 +29,23 @@ export function EntryIcon({
   return <Symbol aria-hidden size={size} class={entry.is_dir ? 'icon-folder' : 'icon-file'} />
 }
 
-/** `treePath`: the folder of the entry in the whole tree. */
-export function Thumbnail({ entry, treePath }: { readonly entry: Entry; readonly treePath: string }) {
+/** `folder`: the folder of the entry. */
+export function Thumbnail({ entry, folder }: { readonly entry: Entry; readonly folder: string }) {
+  const source = useSource()
   const [failed, setFailed] = useState(false)
-  const source = thumbnailOf(entry, treePath)
-  if (source === undefined || failed) return <EntryIcon entry={entry} size={64} />
-  return <img src={source} alt="" loading="lazy" decoding="async" onError={() => setFailed(true)} />
+  const url = thumbnailOf(entry, folder, source)
+  if (url === undefined || failed) return <EntryIcon entry={entry} size={64} />
+  return <img src={url} alt="" loading="lazy" decoding="async" onError={() => setFailed(true)} />
 }
 
 /** A picture from this server: others must not learn what is looked at. */
-function thumbnailOf(entry: Entry, treePath: string): string | undefined {
+function thumbnailOf(entry: Entry, folder: string, source: Source): string | undefined {
   const { name, sign, size, thumb, type, unreadable } = entry
   if (unreadable === true) return undefined
   if (thumb !== '') {
     const { pathname, search, searchParams } = new URL(thumb, document.baseURI)
-    if (pathname.startsWith(`${basePath}/d/`) && searchParams.get('type') === 'thumb') return pathname + search
+    const isOurs = ['d', 'sd'].some((first) => pathname.startsWith(`${basePath}/${first}/`))
+    if (isOurs && searchParams.get('type') === 'thumb') return pathname + search
   }
-  return type === FileType.image && size <= smallImage ? previewUrl(joined(treePath, name), sign) : undefined
+  return type === FileType.image && size <= smallImage ? source.previewUrl(joined(folder, name), sign) : undefined
 }

@@ -1,30 +1,37 @@
-/** The form for the password of a folder. */
-import { useState } from 'preact/hooks'
+/** The form for the password of a folder, or for the code of a share. */
+import { useMemo, useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
+import { shareTop } from '../components/places.ts'
 import { texts } from '../texts.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
+import { LockedNotice } from '../session/locked-notice.tsx'
 
 interface AskFolderPasswordProps {
   readonly path: string
-  readonly onEntered: () => void
+  /** Why it is asked for. */
+  readonly error: unknown
+  /** Resolves when the password was tried. */
+  readonly onEntered: () => Promise<unknown>
 }
 
-export function AskFolderPassword({ path, onEntered }: AskFolderPasswordProps) {
+export function AskFolderPassword({ path, error, onEntered }: AskFolderPasswordProps) {
   const [password, setPassword] = useState('')
   const [tried, setTried] = useState(folderPasswords.of(path) !== '')
-  function submit(event: SubmitEvent) {
+  const words = texts.files[shareTop(path) === undefined ? 'folderPassword' : 'shareCode']
+  const lockedUntil = useMemo(() => endOfLock(error), [error])
+  async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
     folderPasswords.set(path, password)
+    await onEntered()
     setTried(true)
-    onEntered()
   }
   return (
     <div class="folder-password">
-      <form class="card" onSubmit={submit}>
-        <h2>{texts.files.passwordTitle}</h2>
-        <p>{texts.files.passwordHint}</p>
+      <form class="card" onSubmit={(event) => void submit(event)}>
+        <h2>{words.title}</h2>
+        <p>{words.hint}</p>
         <label>
-          {texts.session.password}
+          {words.label}
           <input
             type="password"
             autocomplete="off"
@@ -33,20 +40,29 @@ export function AskFolderPassword({ path, onEntered }: AskFolderPasswordProps) {
             onInput={(event) => setPassword(event.currentTarget.value)}
           />
         </label>
-        {tried && (
+        {lockedUntil !== undefined && <LockedNotice key={lockedUntil} until={lockedUntil} />}
+        {lockedUntil === undefined && tried && (
           <p role="alert" class="error">
-            {texts.files.passwordWrong}
+            {words.wrong}
           </p>
         )}
         <button type="submit" class="primary">
-          {texts.files.unlock}
+          {words.unlock}
         </button>
       </form>
     </div>
   )
 }
 
-/** Whether a folder password may overcome the refusal. */
-export function isDenied(error: unknown): boolean {
-  return error instanceof ApiError && error.error === 'password_required'
+/** Whether a password, or a code, may overcome the refusal: now, or a while after too many wrong ones. */
+export function isDenied(error: unknown, path: string): boolean {
+  if (!(error instanceof ApiError)) return false
+  if (error.error === 'password_required' || error.error === 'share_code_wrong') return true
+  return endOfLock(error) !== undefined && folderPasswords.of(path) !== ''
+}
+
+/** When the next code may be tried after too many wrong ones, in milliseconds since 1970. */
+function endOfLock(error: unknown): number | undefined {
+  if (!(error instanceof ApiError) || error.error !== 'throttled' || error.retryAfter === undefined) return undefined
+  return Date.now() + error.retryAfter * 1000
 }

@@ -1,22 +1,27 @@
-/** The way from the root to the shown folder, as links. */
+/** The way from the top to the shown folder, as links. */
 import { Link } from 'wouter-preact'
-import { addressOf } from '../components/places.ts'
+import { addressOf, joined } from '../components/places.ts'
+import { useSource } from '../entries/source.ts'
 import { texts } from '../texts.ts'
 
 export function Breadcrumb({ path }: { readonly path: string }) {
-  const names = path.split('/').filter((name) => name !== '')
+  const { top, name: topName } = useSource()
+  const names = path
+    .slice(top.length)
+    .split('/')
+    .filter((name) => name !== '')
   return (
     <nav aria-label={texts.files.path} class="breadcrumb">
       <ol>
         <li>
-          <Link href="/" aria-current={names.length === 0 ? 'page' : undefined}>
-            {texts.files.home}
+          <Link href={addressOf(top)} aria-current={names.length === 0 ? 'page' : undefined}>
+            {topName || texts.files.home}
           </Link>
         </li>
         {names.map((name, index) => (
           <li key={index}>
             <Link
-              href={addressOf(`/${names.slice(0, index + 1).join('/')}`)}
+              href={addressOf(names.slice(0, index + 1).reduce(joined, top))}
               aria-current={index === names.length - 1 ? 'page' : undefined}
             >
               {name}

@@ -1,8 +1,12 @@
 /** The dialogs that change the entries of a folder. */
+import { joined } from '../components/places.ts'
 import type { Change } from './actions.ts'
 import type { ChangeProps } from './change.ts'
 import { BatchRenameDialog } from './batch-rename-dialog.tsx'
 import { FromUrlsDialog } from './from-urls-dialog.tsx'
+import { entryInMemory } from '../entries/folder.ts'
+import type { Me } from '../session/me.ts'
+import { ShareDialog } from '../shares/share-dialog.tsx'
 import { LinkDialog } from '../viewers/link-dialog.tsx'
 import { NewFolderDialog } from './new-folder-dialog.tsx'
 import { RemoveDialog } from './remove-dialog.tsx'
@@ -11,10 +15,11 @@ import { TransferDialog } from './transfer-dialog.tsx'
 
 interface ChangeDialogProps extends ChangeProps {
   readonly change: Change
+  readonly me: Me | undefined
 }
 
-export default function ChangeDialog({ change, ...dialog }: ChangeDialogProps) {
-  const { names } = dialog
+export default function ChangeDialog({ change, me, ...dialog }: ChangeDialogProps) {
+  const { names, path } = dialog
   const [first = ''] = names
   switch (change) {
     case 'newFolder':
@@ -30,5 +35,11 @@ export default function ChangeDialog({ change, ...dialog }: ChangeDialogProps) {
       return <RemoveDialog {...dialog} />
     case 'link':
       return <LinkDialog {...dialog} name={first} />
+    case 'share': {
+      if (me === undefined) return null
+      const paths = names.length === 0 ? [path] : names.map((name) => joined(path, name))
+      const hasFiles = names.some((name) => entryInMemory(path, name)?.is_dir === false)
+      return <ShareDialog me={me} paths={paths} hasFiles={hasFiles} onClose={dialog.onClose} />
+    }
   }
 }

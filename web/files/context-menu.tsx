@@ -9,6 +9,7 @@ import type { Point } from './file-grid.tsx'
 const items: readonly Action[] = [
   'open',
   'download',
+  'share',
   'link',
   'rename',
   'move',
@@ -50,7 +51,7 @@ export default function ContextMenu({ at, actions, onClose }: ContextMenuProps) 
         aria-labelledby={undefined}
       >
         {items
-          .filter((action) => action !== 'explain' || actions.allows(action))
+          .filter((action) => actions.offers(action) && (action !== 'explain' || actions.allows(action)))
           .map((action) => (
             <div
               key={action}

@@ -1,11 +1,11 @@
 /** Downloads, which the browser itself receives and stores. */
 import { apiUrl, post } from '../api/client.ts'
 import { limits } from '../api/schema.ts'
-import { downloadUrl } from '../entries/preview-url.ts'
 import { joined } from '../components/places.ts'
 import { texts } from '../texts.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { entryInMemory } from '../entries/folder.ts'
+import type { Source } from '../entries/source.ts'
 
 /** Characters of a query that every browser and proxy accepts. */
 const longestQuery = 4000
@@ -16,17 +16,14 @@ const longestForm = limits.bodySize - 5000
 
 type Field = [name: string, value: string]
 
-/**
- * Downloads one file as it is, everything else as one zip file. `treePath`: the folder in the whole tree. `names`: none
- * for everything in the folder.
- */
-export async function download(path: string, treePath: string, names: readonly string[]): Promise<void> {
+/** Downloads one file as it is, everything else as one zip file. `names`: none for everything in the folder. */
+export async function download(path: string, names: readonly string[], source: Source): Promise<void> {
   const [name] = names
   if (name !== undefined && names.length === 1) {
     const password = folderPasswords.of(path)
     const entry = entryInMemory(path, name) ?? (await post('/api/fs/get', { path: joined(path, name), password }))
     if (!entry.is_dir) {
-      openUrl(downloadUrl(joined(treePath, name), entry.sign))
+      openUrl(source.downloadUrl(joined(path, name), entry.sign))
       return
     }
   }

@@ -30,8 +30,6 @@ export interface Point {
 
 interface FileGridProps {
   readonly path: string
-  /** The same folder in the whole tree. */
-  readonly treePath: string
   readonly display: Display
   readonly total: number
   readonly tiles: boolean
@@ -44,7 +42,7 @@ interface FileGridProps {
 }
 
 export function FileGrid(props: FileGridProps) {
-  const { path, treePath, display, total, tiles, onOpen } = props
+  const { path, display, total, tiles, onOpen } = props
   const scroller = useRef<HTMLDivElement>(null)
   const width = useWidth(scroller)
   const lanes = tiles ? Math.max(1, Math.floor(width / tileWidth)) : 1
@@ -191,7 +189,7 @@ export function FileGrid(props: FileGridProps) {
               key={index}
               index={index}
               entry={entry}
-              treePath={treePath}
+              folder={path}
               tile={tiles}
               selected={entry !== undefined && selected.has(entry.name)}
               active={index === active}

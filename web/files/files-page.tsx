@@ -1,11 +1,12 @@
-/** The page of a folder or file. */
+/** The page of a folder or file, of the tree or of a share. */
 import { useQuery } from '@tanstack/preact-query'
 import { useEffect } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { post } from '../api/client.ts'
 import { FilePage } from '../viewers/file-page.tsx'
 import { Failure } from '../components/failure.tsx'
-import { currentPath, inTree, nameOf } from '../components/places.ts'
+import { currentPath } from '../components/places.ts'
+import { nameIn, useSource } from '../entries/source.ts'
 import type { Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
 import { AskFolderPassword, isDenied } from './ask-folder-password.tsx'
@@ -14,18 +15,18 @@ import { FolderView } from './folder-view.tsx'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { clearSelection } from './selection.ts'
 
-export function FilesPage({ me }: { readonly me: Me }) {
+/** `me`: absent for visitors of a share. */
+export function FilesPage({ me }: { readonly me?: Me }) {
   useLocation()
   const path = currentPath()
-  const { data, error, refetch } = useQuery({
-    queryKey: ['entry', path],
-    queryFn: ({ signal }) => post('/api/fs/get', { path, password: folderPasswords.of(path) }, { signal }),
-  })
+  const source = useSource()
+  const { data, error, refetch } = useEntry(path)
+  const shownPath = source.kind === 'tree' ? path : source.name + path.slice(source.top.length)
   useEffect(() => {
-    document.title = path === '/' ? texts.appName : `${path} – ${texts.appName}`
+    document.title = shownPath === '/' ? texts.appName : `${shownPath} – ${texts.appName}`
     clearSelection()
-  }, [path])
-  const name = nameOf(path) || texts.files.home
+  }, [shownPath])
+  const name = nameIn(source, path, texts.files.home)
   return (
     <>
       <Breadcrumb path={path} />
@@ -34,9 +35,9 @@ export function FilesPage({ me }: { readonly me: Me }) {
         <FolderView key={path} path={path} me={me} />
       ) : data ? (
         // It stays if it cannot be loaded again: its text may be edited.
-        <FilePage path={path} treePath={inTree(me, path)} file={data} />
-      ) : isDenied(error) ? (
-        <AskFolderPassword path={path} onEntered={() => void refetch()} />
+        <FilePage path={path} file={data} me={me} />
+      ) : isDenied(error, path) ? (
+        <AskFolderPassword path={path} error={error} onEntered={refetch} />
       ) : error ? (
         <Failure error={error} title={texts.files.failed} onRetry={() => void refetch()} />
       ) : (
@@ -44,4 +45,12 @@ export function FilesPage({ me }: { readonly me: Me }) {
       )}
     </>
   )
+}
+
+/** The file or folder of this path. */
+export function useEntry(path: string) {
+  return useQuery({
+    queryKey: ['entry', path],
+    queryFn: ({ signal }) => post('/api/fs/get', { path, password: folderPasswords.of(path) }, { signal }),
+  })
 }

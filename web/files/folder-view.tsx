@@ -4,9 +4,9 @@ import { useEffect, useMemo, useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { Failure } from '../components/failure.tsx'
 import { Loaded } from '../components/loaded.tsx'
-import { addressOf, inTree, nameOf, parentOf } from '../components/places.ts'
-import { isAdmin, type Me } from '../session/me.ts'
-import { may } from '../session/permissions.ts'
+import { addressOf, parentOf } from '../components/places.ts'
+import { nameIn, useSource } from '../entries/source.ts'
+import type { Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
 import { folderActions, type Change } from './actions.ts'
 import { AskFolderPassword, isDenied } from './ask-folder-password.tsx'
@@ -24,8 +24,10 @@ const ContextMenu = lazy(() => import('./context-menu.tsx'))
 /** The changes that keys start. */
 const changeOfKey: Readonly<Record<string, Change>> = { F2: 'rename', Delete: 'remove' }
 
-export function FolderView({ path, me }: { readonly path: string; readonly me: Me }) {
+/** `me`: absent for visitors of a share. */
+export function FolderView({ path, me }: { readonly path: string; readonly me?: Me | undefined }) {
   const [, navigate] = useLocation()
+  const source = useSource()
   const [contains, setContains] = useState('')
   const [tiles, setTiles] = useState(localStorage.getItem('view') === 'tiles')
   const [dialog, setDialog] = useState<{ readonly change: Change; readonly names: readonly string[] }>()
@@ -35,34 +37,28 @@ export function FolderView({ path, me }: { readonly path: string; readonly me: M
   const display = useMemo(() => ({ ...order, contains }), [order, contains])
   const { data: folder, error, refetch } = useFolder(path, display)
 
-  if (isDenied(error)) return <AskFolderPassword path={path} onEntered={() => void refetch()} />
+  if (isDenied(error, path)) return <AskFolderPassword path={path} error={error} onEntered={refetch} />
   const failure = error && <Failure error={error} title={texts.files.failed} onRetry={() => void refetch()} />
   if (failure && !folder) return failure
   const total = folder?.total ?? 0
   const rights = rightsIn(me, folder)
   const ask = (change: Change) => setDialog({ change, names: [...selection.value] })
-  const actions = folderActions({
-    path,
-    treePath: inTree(me, path),
-    display,
-    total,
-    rights,
-    mayExplain: isAdmin(me),
-    navigate,
-    onChange: ask,
-  })
+  const actions = folderActions({ path, source, me, display, total, rights, navigate, onChange: ask })
   const onKey = (event: KeyboardEvent) => {
     const pressed = changeOfKey[event.key]
     if (pressed === undefined || !actions.allows(pressed)) return
     event.preventDefault()
     actions.start(pressed)
   }
+  const name = nameIn(source, path, texts.files.home)
+  // The notes of a share are the same in all its folders.
+  const notesFolder = source.kind === 'share' ? source.top : path
   return (
-    <section class="folder" aria-label={nameOf(path) || texts.files.home}>
+    <section class="folder" aria-label={name}>
       <Toolbar
         path={path}
+        name={name}
         mayUpload={rights.write}
-        mayFetch={may(me, 'offlineDownload')}
         actions={actions}
         contains={contains}
         tiles={tiles}
@@ -74,21 +70,20 @@ export function FolderView({ path, me }: { readonly path: string; readonly me: M
         onRefresh={() => refreshFolder(path, display, rights.write)}
       />
       {failure}
-      {folder && <Notes text={folder.header} path={path} />}
+      {folder && <Notes text={folder.header} path={notesFolder} />}
       <ListHead total={total} onSelectAll={() => actions.start('selectAll')} />
       {folder?.total === 0 && <p class="loading">{contains === '' ? texts.files.empty : texts.files.noMatch}</p>}
       <FileGrid
         path={path}
-        treePath={inTree(me, path)}
         display={display}
         total={total}
         tiles={tiles}
         onOpen={actions.open}
         onKey={onKey}
-        onUp={() => navigate(addressOf(parentOf(path)))}
+        onUp={() => path !== source.top && navigate(addressOf(parentOf(path)))}
         onMenu={setMenuAt}
       />
-      {folder && <Notes text={folder.readme} path={path} />}
+      {folder && <Notes text={folder.readme} path={notesFolder} />}
       {menuAt && (
         <Loaded quiet>
           <ContextMenu at={menuAt} actions={actions} onClose={() => setMenuAt(undefined)} />
@@ -96,7 +91,7 @@ export function FolderView({ path, me }: { readonly path: string; readonly me: M
       )}
       {dialog && (
         <Loaded quiet>
-          <ChangeDialog {...dialog} path={path} onClose={() => setDialog(undefined)} />
+          <ChangeDialog {...dialog} path={path} me={me} onClose={() => setDialog(undefined)} />
         </Loaded>
       )}
     </section>

@@ -8,8 +8,7 @@ interface GridRowProps {
   readonly index: number
   /** Absent until its page is loaded. */
   readonly entry: Entry | undefined
-  /** The folder in the whole tree. */
-  readonly treePath: string
+  readonly folder: string
   readonly tile: boolean
   readonly selected: boolean
   readonly active: boolean
@@ -53,7 +52,7 @@ export function GridRow(props: GridRowProps) {
               }}
             />
           </span>
-          {tile ? <TileCells entry={entry} treePath={props.treePath} /> : <RowCells entry={entry} />}
+          {tile ? <TileCells entry={entry} folder={props.folder} /> : <RowCells entry={entry} />}
         </>
       )}
     </div>
@@ -83,10 +82,10 @@ function RowCells({ entry }: { readonly entry: Entry }) {
   )
 }
 
-function TileCells({ entry, treePath }: { readonly entry: Entry; readonly treePath: string }) {
+function TileCells({ entry, folder }: { readonly entry: Entry; readonly folder: string }) {
   return (
     <span role="gridcell" class="tile-content">
-      <Thumbnail entry={entry} treePath={treePath} />
+      <Thumbnail entry={entry} folder={folder} />
       <span class="name">{entry.name}</span>
     </span>
   )

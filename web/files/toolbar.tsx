@@ -2,6 +2,7 @@
 import {
   Copy,
   Download,
+  FolderDown,
   FolderInput,
   FolderPlus,
   Globe,
@@ -10,6 +11,7 @@ import {
   List,
   Pencil,
   RefreshCw,
+  Share2,
   Trash2,
   type LucideIcon,
 } from 'lucide-preact'
@@ -24,9 +26,9 @@ const filterDelay = 200
 
 interface ToolbarProps {
   readonly path: string
+  /** The name of the folder. */
+  readonly name: string
   readonly mayUpload: boolean
-  /** Whether the user may have files downloaded from URLs, in folders that let the user write. */
-  readonly mayFetch: boolean
   readonly actions: Actions
   readonly contains: string
   readonly tiles: boolean
@@ -36,14 +38,22 @@ interface ToolbarProps {
 }
 
 export function Toolbar(props: ToolbarProps) {
-  const { path, mayUpload, mayFetch, actions, contains, tiles, onTiles, onContains, onRefresh } = props
+  const { path, name, mayUpload, actions, contains, tiles, onTiles, onContains, onRefresh } = props
+  // A visitor of a share cannot get the right to upload.
+  const showsUpload = mayUpload || !actions.offers('downloadAll')
   return (
     <div class="toolbar">
-      <UploadButtons path={path} disabled={!mayUpload} />
-      <ActionButton actions={actions} action="newFolder" Icon={FolderPlus} />
-      {mayFetch && <ActionButton actions={actions} action="fromUrls" Icon={Globe} />}
-      <span class="bar-line" />
+      {showsUpload && (
+        <>
+          <UploadButtons path={path} name={name} disabled={!mayUpload} />
+          <ActionButton actions={actions} action="newFolder" Icon={FolderPlus} />
+          <ActionButton actions={actions} action="fromUrls" Icon={Globe} />
+          <span class="bar-line" />
+        </>
+      )}
+      <ActionButton actions={actions} action="downloadAll" Icon={FolderDown} />
       <ActionButton actions={actions} action="download" Icon={Download} />
+      <ActionButton actions={actions} action="share" Icon={Share2} />
       <ActionButton actions={actions} action="link" Icon={LinkIcon} />
       <ActionButton actions={actions} action="rename" Icon={Pencil} />
       <ActionButton actions={actions} action="move" Icon={FolderInput} />
@@ -73,6 +83,7 @@ interface ActionButtonProps {
 }
 
 function ActionButton({ actions, action, Icon }: ActionButtonProps) {
+  if (!actions.offers(action)) return null
   return (
     <button type="button" disabled={!actions.allows(action)} onClick={() => actions.start(action)}>
       <Icon aria-hidden size={16} />

@@ -7,6 +7,7 @@ import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { Dialog } from '../components/dialog.tsx'
+import { shareTop } from '../components/places.ts'
 import { formatSize, formatTime } from '../components/format.ts'
 import { texts } from '../texts.ts'
 import { cancelConflict, resolveConflict } from './upload-queue.ts'
@@ -31,7 +32,7 @@ export function ConflictDialog({ upload }: { readonly upload: Upload }) {
       onClose={() => cancelConflict(upload, toAll)}
       onConfirm={async () => choose('keepBoth')}
     >
-      <p>{texts.uploads.conflict.where(path)}</p>
+      <p>{texts.uploads.conflict.where(path.slice(shareTop(path)?.length ?? 0))}</p>
       <dl class="conflict">
         <dt>{texts.uploads.conflict.existing}</dt>
         <dd>{existing ? factsOf(existing.size, existing.modified) : texts.loading}</dd>

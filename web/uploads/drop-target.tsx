@@ -1,10 +1,9 @@
 /** The page as a target of dropped files and folders. */
 import { useEffect, useState } from 'preact/hooks'
 import { reportFailure } from '../components/notices.tsx'
-import { nameOf } from '../components/places.ts'
 import { texts } from '../texts.ts'
 import { droppedFiles } from './chosen-files.ts'
-import { dropFolder, startUploads } from './start-uploads.ts'
+import { dropFolder, startUploads, type DropFolder } from './start-uploads.ts'
 
 export function DropTarget() {
   const [isOver, setOver] = useState(false)
@@ -45,7 +44,7 @@ export function DropTarget() {
     return () => listening.abort()
   }, [])
   if (!isOver) return null
-  return <div class="drop-target">{texts.uploads.drop(nameOf(dropFolder.value ?? '') || texts.files.home)}</div>
+  return <div class="drop-target">{texts.uploads.drop(dropFolder.value?.name ?? '')}</div>
 }
 
 interface FileDragEvent extends DragEvent {
@@ -57,13 +56,15 @@ function hasFiles(event: DragEvent): event is FileDragEvent {
 }
 
 /** The folder that takes what is dropped. Everything behind a dialog is inert. */
-function openFolder(): string | undefined {
+function openFolder(): DropFolder | undefined {
   return document.querySelector('dialog[open]') === null ? dropFolder.peek() : undefined
 }
 
 /** The entries can be taken during the event only. */
-function upload(folder: string, { items }: DataTransfer): void {
+function upload({ path, takesFolders }: DropFolder, { items }: DataTransfer): void {
   const entries = [...items].map((item) => item.webkitGetAsEntry()).filter((entry) => entry !== null)
-  const onFailure = (path: string): void => reportFailure(new Error(texts.uploads.notRead(path)))
-  void startUploads(folder, droppedFiles(entries, onFailure))
+  const taken = entries.filter(({ isFile }) => isFile || takesFolders)
+  if (taken.length < entries.length) reportFailure(new Error(texts.uploads.noFolders))
+  const onFailure = (unread: string): void => reportFailure(new Error(texts.uploads.notRead(unread)))
+  void startUploads(path, droppedFiles(taken, onFailure))
 }

@@ -7,8 +7,14 @@ import type { Chosen } from './chosen-files.ts'
 /** Whether there have been uploads since the page was loaded. */
 export const hasUploads = signal(false)
 
+export interface DropFolder {
+  readonly path: string
+  readonly name: string
+  readonly takesFolders: boolean
+}
+
 /** The folder that is shown and that the user may write to. Files that are dropped are uploaded to it. */
-export const dropFolder = signal<string>()
+export const dropFolder = signal<DropFolder>()
 
 /** Uploads what was chosen for the folder. Reports a failure to begin. */
 export async function startUploads(folder: string, chosen: AsyncIterable<Chosen>): Promise<void> {

@@ -1,6 +1,7 @@
 /** Storing an upload: as a folder, as the body of one request, or in parts. */
 import { get, post } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
+import { shareTop } from '../components/places.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { conflict, isConflict, numberedPath } from './conflict.ts'
 import { fileHeaders } from './file-headers.ts'
@@ -37,13 +38,13 @@ export async function store(upload: Upload, signal: AbortSignal, onSent: () => v
 async function send(upload: Upload, overwrite: boolean, signal: AbortSignal, onSent: () => void): Promise<void> {
   const { file, path } = upload
   if (file === undefined) await post('/api/fs/mkdir', { path }, { password: folderPasswords.of(path), signal })
-  else if (file.size > maxWhole && (await takesParts())) {
+  else if (file.size > maxWhole && shareTop(path) === undefined && (await takesParts())) {
     const { sendInParts } = await import('./multipart.ts')
     await sendInParts(upload, file, overwrite, signal, onSent)
   } else await put(upload, file, overwrite, signal, onSent)
 }
 
-/** Whether the server accepts uploads in parts. */
+/** Whether the server accepts uploads in parts. In a share it takes none. */
 async function takesParts(): Promise<boolean> {
   const settings = await queryClient.query({
     queryKey: ['public settings'],

@@ -7,15 +7,19 @@ import { dropFolder, startUploads } from './start-uploads.ts'
 
 interface UploadButtonsProps {
   readonly path: string
-  readonly disabled: boolean
+  /** The name of the folder. */
+  readonly name: string
+  readonly disabled?: boolean
+  /** Whether folders can be uploaded too. */
+  readonly takesFolders?: boolean
 }
 
-export function UploadButtons({ path, disabled }: UploadButtonsProps) {
+export function UploadButtons({ path, name, disabled = false, takesFolders = true }: UploadButtonsProps) {
   useEffect(() => {
     if (disabled) return
-    dropFolder.value = path
+    dropFolder.value = { path, name, takesFolders }
     return () => (dropFolder.value = undefined)
-  }, [path, disabled])
+  }, [path, name, disabled, takesFolders])
   const input = useRef<HTMLInputElement>(null)
   function choose(folders: boolean) {
     if (!input.current) return
@@ -31,20 +35,29 @@ export function UploadButtons({ path, disabled }: UploadButtonsProps) {
   return (
     <>
       <input ref={input} type="file" multiple hidden onChange={onChange} />
-      <button type="button" disabled={disabled} onClick={() => choose(false)}>
-        <Upload aria-hidden size={16} />
-        <span class="text">{texts.files.upload}</span>
-      </button>
       <button
         type="button"
-        class="icon"
+        class={takesFolders ? undefined : 'primary'}
         disabled={disabled}
-        aria-label={texts.uploads.chooseFolder}
-        title={texts.uploads.chooseFolder}
-        onClick={() => choose(true)}
+        onClick={() => choose(false)}
       >
-        <FolderUp aria-hidden size={16} />
+        <Upload aria-hidden size={16} />
+        <span class={takesFolders ? 'text' : undefined}>
+          {takesFolders ? texts.files.upload : texts.uploads.chooseFiles}
+        </span>
       </button>
+      {takesFolders && (
+        <button
+          type="button"
+          class="icon"
+          disabled={disabled}
+          aria-label={texts.uploads.chooseFolder}
+          title={texts.uploads.chooseFolder}
+          onClick={() => choose(true)}
+        >
+          <FolderUp aria-hidden size={16} />
+        </button>
+      )}
     </>
   )
 }

@@ -3,6 +3,7 @@ import { Pause, Play, RotateCw, X } from 'lucide-preact'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { formatDuration, formatSize, formatSpeed } from '../components/format.ts'
+import { shareTop } from '../components/places.ts'
 import { VirtualList } from '../components/virtual-list.tsx'
 import { texts } from '../texts.ts'
 import { holdOrder, shownUploads } from './upload-list.ts'
@@ -45,7 +46,7 @@ function Row({ upload }: { readonly upload: Upload }) {
   const isEnded = state === 'stored' || state === 'skipped'
   return (
     <div class="upload">
-      <span class="name" title={upload.path}>
+      <span class="name" title={upload.path.slice(shareTop(upload.path)?.length ?? 0)}>
         {upload.name}
       </span>
       {/* An empty file has no bytes, but an end. */}

@@ -2,7 +2,6 @@
 import { useContext, useEffect, useId, useState } from 'preact/hooks'
 import { ChevronDown, ChevronUp, X } from 'lucide-preact'
 import { formatDuration, formatSize, formatSpeed } from '../components/format.ts'
-import { isGuest, type Me } from '../session/me.ts'
 import { SessionEnded } from '../components/session-ended.ts'
 import { texts } from '../texts.ts'
 import { ConflictDialog } from './conflict-dialog.tsx'
@@ -10,16 +9,23 @@ import { shownConflict, summary, type Summary } from './upload-list.ts'
 import { UploadRows } from './upload-rows.tsx'
 import { belongTo, cancelAll, clear, owner, pauseAll, resumeAll, retryAll } from './upload-queue.ts'
 
-export default function UploadsRegion({ me }: { readonly me: Me }) {
+export interface UploadsProps {
+  /** The name of the user whose uploads they are; empty for visitors of a share. */
+  readonly username: string
+  /** Whether nobody is signed in. */
+  readonly isGuest: boolean
+}
+
+export default function UploadsRegion({ username, isGuest }: UploadsProps) {
   const heading = useId()
   const [isOpen, setOpen] = useState(true)
   const hasEnded = useContext(SessionEnded)
-  useEffect(() => belongTo(me.username, isGuest(me)), [me.username])
+  useEffect(() => belongTo(username, isGuest), [username])
   useEffect(() => {
     if (hasEnded) pauseAll()
   }, [hasEnded])
   const all = summary.value
-  if (all.count === 0 || owner.value !== me.username) return null
+  if (all.count === 0 || owner.value !== username) return null
   return (
     <section class="uploads" aria-labelledby={heading}>
       <div class="uploads-head">

@@ -1,20 +1,20 @@
 /** Uploads on every page: what is dropped, and the region with their progress, which is loaded with the first one. */
 import { lazy } from 'preact/compat'
-import type { Me } from '../session/me.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { DropTarget } from './drop-target.tsx'
 import { hasUploads } from './start-uploads.ts'
+import type { UploadsProps } from './uploads-region.tsx'
 import './uploads.css'
 
 const UploadsRegion = lazy(() => import('./uploads-region.tsx'))
 
-export function Uploads({ me }: { readonly me: Me }) {
+export function Uploads(props: UploadsProps) {
   return (
     <>
       <DropTarget />
       {hasUploads.value && (
         <Loaded quiet>
-          <UploadsRegion me={me} />
+          <UploadsRegion {...props} />
         </Loaded>
       )}
     </>

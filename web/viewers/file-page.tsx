@@ -1,5 +1,5 @@
 /** The page of a file: its content if the console can show it, and its facts. */
-import { Download, Link2 } from 'lucide-preact'
+import { Download, Link2, Share2 } from 'lucide-preact'
 import { lazy } from 'preact/compat'
 import { useState } from 'preact/hooks'
 import type { Data } from '../api/client.ts'
@@ -7,13 +7,16 @@ import { EntryIcon } from '../entries/entry-icon.tsx'
 import { formatSize, formatTime } from '../components/format.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { parentOf } from '../components/places.ts'
+import { useSource } from '../entries/source.ts'
+import { isGuest, type Me } from '../session/me.ts'
+import { may } from '../session/permissions.ts'
 import { texts } from '../texts.ts'
 import { MediaView } from './media-view.tsx'
-import { downloadUrl, previewUrl } from '../entries/preview-url.ts'
 import { viewerOf } from './viewer.ts'
 import '../styles/viewers.css'
 
 const LinkDialog = lazy(async () => ({ default: (await import('./link-dialog.tsx')).LinkDialog }))
+const ShareDialog = lazy(async () => ({ default: (await import('../shares/share-dialog.tsx')).ShareDialog }))
 const PictureView = lazy(() => import('./picture-view.tsx'))
 const TextView = lazy(() => import('./text-view.tsx'))
 const PdfView = lazy(() => import('./pdf-view.tsx'))
@@ -22,13 +25,15 @@ export type ShownFile = Data<'/api/fs/get'>
 
 interface FilePageProps {
   readonly path: string
-  /** The path in the whole tree. */
-  readonly treePath: string
   readonly file: ShownFile
+  /** Absent for visitors of a share. */
+  readonly me?: Me | undefined
 }
 
-export function FilePage({ path, treePath, file }: FilePageProps) {
-  const [isLinking, setLinking] = useState(false)
+export function FilePage({ path, file, me }: FilePageProps) {
+  const [dialog, setDialog] = useState<'link' | 'share'>()
+  const { downloadUrl } = useSource()
+  const close = () => setDialog(undefined)
   return (
     <section class="file">
       <header class="toolbar">
@@ -38,18 +43,26 @@ export function FilePage({ path, treePath, file }: FilePageProps) {
         <span class="space" />
         {file.unreadable !== true && (
           <>
-            <button type="button" onClick={() => setLinking(true)}>
-              <Link2 aria-hidden size={16} /> {texts.files.link}
-            </button>
-            <a class="button" href={downloadUrl(treePath, file.sign)} download={file.name}>
+            {me && !isGuest(me) && may(me, 'share') && (
+              <button type="button" onClick={() => setDialog('share')}>
+                <Share2 aria-hidden size={16} /> {texts.files.share}
+              </button>
+            )}
+            {me && (
+              <button type="button" onClick={() => setDialog('link')}>
+                <Link2 aria-hidden size={16} /> {texts.files.link}
+              </button>
+            )}
+            <a class="button" href={downloadUrl(path, file.sign)} download={file.name}>
               <Download aria-hidden size={16} /> {texts.files.download}
             </a>
           </>
         )}
       </header>
       <Loaded>
-        <Content key={path} path={path} treePath={treePath} file={file} />
-        {isLinking && <LinkDialog path={parentOf(path)} name={file.name} onClose={() => setLinking(false)} />}
+        <Content key={path} path={path} file={file} />
+        {dialog === 'link' && <LinkDialog path={parentOf(path)} name={file.name} onClose={close} />}
+        {dialog === 'share' && me && <ShareDialog me={me} paths={[path]} hasFiles onClose={close} />}
       </Loaded>
     </section>
   )
@@ -57,19 +70,18 @@ export function FilePage({ path, treePath, file }: FilePageProps) {
 
 interface ContentProps {
   readonly path: string
-  readonly treePath: string
   readonly file: ShownFile
 }
 
-function Content({ path, treePath, file }: ContentProps) {
-  const source = previewUrl(treePath, file.sign)
+function Content({ path, file }: ContentProps) {
+  const source = useSource().previewUrl(path, file.sign)
   const viewer = viewerOf(file)
   switch (viewer) {
     case 'image':
       return <PictureView path={path} source={source} name={file.name} />
     case 'video':
     case 'audio':
-      return <MediaView kind={viewer} source={source} file={file} folder={parentOf(treePath)} />
+      return <MediaView kind={viewer} source={source} file={file} folder={parentOf(path)} />
     case 'pdf':
       return <PdfView source={source} name={file.name} />
     case 'text':

@@ -8,9 +8,8 @@ import { useLayoutEffect, useRef } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { post } from '../api/client.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
-import { addressOf, basePath, inTree, linked } from '../components/places.ts'
-import { useMe, type Me } from '../session/me.ts'
-import { previewUrl } from '../entries/preview-url.ts'
+import { addressOf, basePath, linked } from '../components/places.ts'
+import { useSource, type Source } from '../entries/source.ts'
 import { viewerOf } from './viewer.ts'
 
 const tags = [
@@ -65,19 +64,18 @@ interface MarkdownProps {
   readonly text: string
   /** The folder to which relative links refer. */
   readonly path: string
-  /** The page for the target of a link; undefined: there is none. Absent: links and pictures are of the tree. */
+  /** The page for the target of a link; undefined: there is none. Absent: links and pictures are of the source. */
   readonly pageFor?: ((target: string) => string | undefined) | undefined
 }
 
 export default function Markdown({ text, path, pageFor }: MarkdownProps) {
   const place = useRef<HTMLDivElement>(null)
-  const { data: me } = useMe()
+  const source = useSource()
   const [, navigate] = useLocation()
   useLayoutEffect(() => {
-    if (!me) return
-    place.current?.replaceChildren(safeContent({ text, path, pageFor }, me))
+    place.current?.replaceChildren(safeContent({ text, path, pageFor }, source))
     headingOf(place.current, location.hash.slice(1))?.scrollIntoView()
-  }, [text, path, pageFor, me])
+  }, [text, path, pageFor, source])
   function onClick(event: MouseEvent): void {
     const link = event.target instanceof Element ? event.target.closest('a') : null
     if (!link?.hasAttribute('href') || link.target !== '') return
@@ -93,18 +91,18 @@ export default function Markdown({ text, path, pageFor }: MarkdownProps) {
 /** The beginning of the URLs of the console's pages. */
 const consoleUrl = location.origin + basePath
 
-function safeContent({ text, path, pageFor }: MarkdownProps, me: Me): DocumentFragment {
+function safeContent({ text, path, pageFor }: MarkdownProps, source: Source): DocumentFragment {
   const content = DOMPurify.sanitize(markdown.parse(text, { async: false }), allowed)
   for (const link of content.querySelectorAll('a')) {
     const href = link.getAttribute('href') ?? ''
-    const target = linked(path, href)
+    const target = linked(path, href, pageFor ? '/' : source.top)
     const page = target === undefined ? undefined : (pageFor ?? addressOf)(target)
     if (page !== undefined) link.href = consoleUrl + page + (/[?#].*$/s.exec(href)?.[0] ?? '')
     else if (/^(?:https?|mailto):/i.test(href)) openElsewhere(link)
     else if (!href.startsWith('#')) link.removeAttribute('href')
   }
   const pictures = [...content.querySelectorAll<HTMLElement>('span[cite]')]
-  if (!pageFor) for (const picture of pictures.splice(0, mostPictures)) addPicture(picture, path, me)
+  if (!pageFor) for (const picture of pictures.splice(0, mostPictures)) addPicture(picture, path, source)
   for (const picture of pictures) picture.removeAttribute('cite')
   nestHeadings(content)
   return content
@@ -128,15 +126,15 @@ function openElsewhere(link: HTMLAnchorElement): void {
   link.rel = 'noopener noreferrer'
 }
 
-/** Shows a picture of the tree in the place of its description. Makes any other a link, unless it is in one. */
-function addPicture(description: HTMLElement, folder: string, me: Me): void {
-  const source = description.getAttribute('cite') ?? ''
+/** Shows a picture of the source in the place of its description. Makes any other a link, unless it is in one. */
+function addPicture(description: HTMLElement, folder: string, source: Source): void {
+  const address = description.getAttribute('cite') ?? ''
   description.removeAttribute('cite')
-  const path = linked(folder, source)
-  if (path !== undefined) void showPicture(description, path, me)
-  else if (/^https?:/i.test(source) && !description.closest('a')) {
+  const path = linked(folder, address, source.top)
+  if (path !== undefined) void showPicture(description, path, source)
+  else if (/^https?:/i.test(address) && !description.closest('a')) {
     const link = document.createElement('a')
-    link.href = source
+    link.href = address
     openElsewhere(link)
     link.append(...description.childNodes)
     description.replaceWith(link)
@@ -144,12 +142,12 @@ function addPicture(description: HTMLElement, folder: string, me: Me): void {
 }
 
 /** The description remains if there is no such picture. */
-async function showPicture(description: HTMLElement, path: string, me: Me): Promise<void> {
+async function showPicture(description: HTMLElement, path: string, { previewUrl }: Source): Promise<void> {
   try {
     const file = await post('/api/fs/get', { path, password: folderPasswords.of(path) })
     if (viewerOf(file) !== 'image') return
     const image = document.createElement('img')
-    image.src = previewUrl(inTree(me, path), file.sign)
+    image.src = previewUrl(path, file.sign)
     image.alt = description.textContent
     description.replaceWith(image)
   } catch {

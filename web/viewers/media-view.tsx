@@ -3,17 +3,17 @@ import { useState } from 'preact/hooks'
 import { joined } from '../components/places.ts'
 import { texts } from '../texts.ts'
 import type { ShownFile } from './file-page.tsx'
-import { previewUrl } from '../entries/preview-url.ts'
+import { useSource } from '../entries/source.ts'
 
 interface MediaViewProps {
   readonly kind: 'video' | 'audio'
   readonly source: string
   readonly file: ShownFile
-  /** The path of the folder in the whole tree. */
   readonly folder: string
 }
 
 export function MediaView({ kind, source, file, folder }: MediaViewProps) {
+  const { previewUrl } = useSource()
   const [failed, setFailed] = useState(false)
   if (failed) return <p class="loading">{texts.look.none}</p>
   const attributes = {

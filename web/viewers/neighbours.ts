@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/preact-query'
 import { post } from '../api/client.ts'
 import { sorting } from '../entries/folder.ts'
+import { useSource } from '../entries/source.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { joined, nameOf, parentOf } from '../components/places.ts'
 import { viewerOf } from './viewer.ts'
@@ -20,12 +21,15 @@ const staleTime = 60_000
 
 /** The neighbours in the order in which the folder is shown; none until they are known. */
 export function useNeighbours(path: string): Neighbours {
+  const { top } = useSource()
   const folder = parentOf(path)
   const order = sorting.value
   const { data } = useQuery({
     queryKey: ['pictures', folder, order],
     queryFn: ({ signal }) => picturesIn(folder, order, signal),
     staleTime,
+    // There is nothing beside what is shared alone.
+    enabled: path !== top,
   })
   const at = data?.indexOf(nameOf(path)) ?? -1
   if (data === undefined || at < 0) return {}

@@ -4,6 +4,7 @@ import { lazy } from 'preact/compat'
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
 import { Right } from '../api/schema.ts'
+import { useSource } from '../entries/source.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { Failure } from '../components/failure.tsx'
 import { parentOf } from '../components/places.ts'
@@ -21,8 +22,11 @@ interface TextViewProps {
 }
 
 export default function TextView({ path, source, name, isMarkdown }: TextViewProps) {
+  const { top } = useSource()
   const [showsSource, setShowsSource] = useState(!isMarkdown)
-  const folder = parentOf(path)
+  // A file that is shared alone is in no folder, and only read.
+  const isAlone = path === top
+  const folder = isAlone ? path : parentOf(path)
   // Loaded once, so that nothing takes the place of what the user has edited.
   const once = { staleTime: 'static', gcTime: 0 } as const
   const { data: loaded, error } = useQuery({
@@ -32,7 +36,7 @@ export default function TextView({ path, source, name, isMarkdown }: TextViewPro
   })
   const { data: mayWrite, isPending } = useQuery({
     queryKey: ['may write', folder],
-    queryFn: () => mayWriteIn(folder),
+    queryFn: () => !isAlone && mayWriteIn(folder),
     ...once,
   })
   if (error && !loaded) return <Failure error={error} />

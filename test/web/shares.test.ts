@@ -1,0 +1,287 @@
+/** Shares in the console: how they are made, what their visitors see, and how they end. */
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Locator, Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { permissionBits } from '../../src/accounts/principal.js'
+import { axeViolations, eventually, withoutBrowser } from './browser.js'
+import { picture } from './documents.js'
+import {
+  button,
+  createUser,
+  dialog,
+  namesShown,
+  rowOf,
+  selectEntries,
+  startSite,
+  visit,
+  type Site,
+  type VisitOptions,
+} from './site.js'
+
+const ann = { user: { username: 'ann', password: 'password' } }
+
+/** Somebody with a phone, and no account. */
+const visitor: VisitOptions = { user: null, width: 360, height: 740, colors: 'dark' }
+
+interface Share {
+  readonly id: string
+  readonly files: readonly string[]
+  readonly pwd: string
+  readonly max_accessed: number
+  readonly accessed: number
+  readonly remark: string
+  readonly mode: string
+  readonly allow_from: readonly string[]
+  readonly upload_max_bytes: number
+  readonly expires: string | null
+}
+
+/** Makes a share as the administrator. Resolves to the address of its page. */
+async function share({ call }: Site, fields: Partial<Share>): Promise<string> {
+  const { id } = (await call('/api/share/create', fields)) as Share
+  return `/@s/${id}`
+}
+
+async function sharesOf({ call }: Site): Promise<readonly Share[]> {
+  return ((await call('/api/share/list')) as { content: readonly Share[] }).content
+}
+
+/** Collects the paths of what a page requests. */
+function requestsOf(page: Page): readonly string[] {
+  const paths: string[] = []
+  page.on('request', (request) => paths.push(new URL(request.url()).pathname))
+  return paths
+}
+
+/** Nothing scrolls sideways. */
+async function fits(t: Test, page: Page, what: string): Promise<void> {
+  t.strictSame(await axeViolations(page), [], what)
+  const isTooWide = await page.evaluate(() =>
+    [...document.querySelectorAll('html, main')].some((each) => each.scrollWidth > each.clientWidth),
+  )
+  t.notOk(isTooWide, `${what}: everything fits`)
+}
+
+/** The only row of the list of shares. */
+function shareRow(page: Page): Locator {
+  return page.getByRole('table', { name: 'Shares' }).locator('tbody').getByRole('row')
+}
+
+void t.test('shares', { skip: withoutBrowser }, async (t) => {
+  const site = await startSite(t)
+  const { call, folder } = site
+  for (const name of ['photos/tides', 'inbox', 'work']) await mkdir(join(folder, name), { recursive: true })
+  await writeFile(join(folder, 'photos/beach.png'), picture)
+  await writeFile(
+    join(folder, 'photos/notes.md'),
+    '# Low water\n\n![](beach.png) [up](../../plan.txt) [top](/plan.txt)\n',
+  )
+  await writeFile(join(folder, 'plan.txt'), 'the plan')
+  await createUser(site, 'bob')
+  const permission = 0xff8 | permissionBits.share | permissionBits.customShareId
+  await call('/api/admin/user/create', { ...ann.user, base_path: '/', role: 0, permission, disabled: false })
+
+  await t.test('a selection is shared with a code that the page makes up', (t) =>
+    visit(t, site, ann, async (page) => {
+      await selectEntries(page, 'photos', 'plan.txt')
+      await button(page, 'Share').click()
+      const form = dialog(page, 'Share photos and 1 more')
+      await form.getByRole('button', { name: 'Generate' }).click()
+      const code = await form.getByRole('textbox', { name: 'Code' }).inputValue()
+      t.match(code, /^[a-z2-9]{5}-[a-z2-9]{5}$/)
+      const modes = form.getByRole('combobox', { name: 'Visitors can' }).getByRole('option')
+      t.strictSame(
+        await modes.evaluateAll((all) => all.map((each) => (each as unknown as { disabled: boolean }).disabled)),
+        [false, true, true],
+        'nothing can be sent to a file',
+      )
+      await form.getByRole('spinbutton', { name: 'Most visits' }).fill('5')
+      await form.getByText('More options').click()
+      await form.getByRole('textbox', { name: 'Only from these networks' }).fill('127.0.0.0/8\n::1')
+      await form.getByRole('textbox', { name: 'Own name in the address' }).fill('photos')
+      t.strictSame(await axeViolations(page, 'dialog'), [])
+      await page.keyboard.press('Enter')
+      const made = dialog(page, 'The share is ready')
+      await eventually(
+        t,
+        () => made.getByRole('textbox', { name: 'Address' }).inputValue(),
+        new URL('/@s/photos', page.url()).href,
+      )
+      await made.getByText(code, { exact: true }).waitFor()
+      await eventually(
+        t,
+        () => made.getByRole('img').evaluate((image) => (image as HTMLImageElement).naturalWidth > 0),
+        true,
+        'the QR code is a picture',
+      )
+      t.strictSame(await axeViolations(page, 'dialog'), [])
+      await made.getByRole('button', { name: 'Copy the address' }).click()
+      await page.getByRole('status').getByText('The address is copied.').waitFor()
+      await made.getByRole('button', { name: 'Close' }).click()
+      t.match(await sharesOf(site), [
+        {
+          id: 'photos',
+          files: ['/photos', '/plan.txt'],
+          pwd: code,
+          max_accessed: 5,
+          mode: 'read',
+          allow_from: ['127.0.0.0/8', '::1'],
+          expires: null,
+        },
+      ])
+      await call('/api/share/update', { id: 'photos', files: ['/photos', '/plan.txt'], pwd: 'low-water' })
+    }),
+  )
+
+  await t.test('a visitor enters the code and looks at files, by nothing but the share', (t) =>
+    visit(t, site, { ...visitor, at: '/@s/photos' }, async (page) => {
+      const requested = requestsOf(page)
+      const code = page.getByRole('textbox', { name: 'Code' })
+      await code.waitFor()
+      await fits(t, page, 'the question for the code')
+      await code.fill('high-water')
+      await page.keyboard.press('Enter')
+      await page.getByRole('alert').getByText('The code is wrong.').waitFor()
+      await code.fill('low-water')
+      await page.keyboard.press('Enter')
+      await eventually(t, () => namesShown(page), ['photos', 'plan.txt'])
+      await fits(t, page, 'the share')
+      for (const name of ['Upload', 'New folder', 'Rename', 'Delete', 'Share', 'Link']) {
+        t.equal(await button(page, name).count(), 0, `${name} is not offered`)
+      }
+      await rowOf(page, 'photos').click()
+      await eventually(t, () => namesShown(page), ['tides', 'beach.png', 'notes.md'])
+      await button(page, 'Sort by Name').click()
+      await eventually(t, () => namesShown(page), ['tides', 'notes.md', 'beach.png'])
+      await button(page, 'Show as tiles').click()
+      const loaded = (image: Locator) => image.evaluate((each) => (each as HTMLImageElement).naturalWidth)
+      await eventually(t, () => loaded(page.locator('.tile img')), 4)
+      await fits(t, page, 'tiles')
+      await rowOf(page, 'beach.png').click()
+      await eventually(t, () => loaded(page.getByRole('img', { name: 'beach.png' })), 4)
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('link', { name: 'Download' }).click(),
+      ])
+      t.same(await readFile(await download.path()), picture)
+      await page.goBack()
+      await rowOf(page, 'notes.md').click()
+      await page.getByRole('heading', { name: 'Low water' }).waitFor()
+      await eventually(t, () => loaded(page.locator('.markdown img')), 4)
+      const targets = page.locator('.markdown a').evaluateAll((links) => links.map((link) => link.getAttribute('href')))
+      const target = new URL('/@s/photos/plan.txt', page.url()).href
+      t.strictSame(await targets, [target, target], 'no link leads out of the share')
+      await page.getByRole('navigation', { name: 'Path' }).getByRole('link', { name: 'photos' }).first().click()
+      await eventually(t, () => namesShown(page), ['photos', 'plan.txt'])
+      t.strictSame(
+        [...new Set(requested.filter((path) => !path.startsWith('/static/')))].sort(),
+        [
+          '/api/fs/get',
+          '/api/fs/list',
+          '/api/public/settings',
+          '/sd/photos/photos/beach.png',
+          '/sd/photos/photos/notes.md',
+        ],
+        'the visit asks for nothing else',
+      )
+      await page.reload()
+      await code.waitFor()
+      await page.goto('/@s/photos/photos?pwd=low-water')
+      await rowOf(page, 'beach.png').waitFor()
+      t.equal(new URL(page.url()).search, '', 'the code does not stay in the address')
+      t.match(await sharesOf(site), [{ accessed: 1 }], 'all this is one visit')
+    }),
+  )
+
+  await t.test('a file alone, for whoever has signed in too', async (t) => {
+    const at = await share(site, { files: ['/photos/beach.png'] })
+    const { headers } = await fetch(site.url + at)
+    t.equal(headers.get('x-robots-tag'), 'noindex')
+    t.equal(headers.get('referrer-policy'), 'no-referrer')
+    await visit(t, site, { ...ann, at }, async (page) => {
+      await page.getByRole('img', { name: 'beach.png' }).waitFor()
+      t.equal(await page.title(), 'beach.png – Tidegate')
+      t.equal(await button(page, 'Sign out').count(), 0)
+      await page.goto(`${at}/other.png`)
+      await page.getByRole('alert').waitFor()
+    })
+    await call(`/api/share/delete?id=${at.slice('/@s/'.length)}`, {})
+  })
+
+  await t.test('its user edits a share, turns it off and deletes it', (t) =>
+    visit(t, site, { ...ann, at: '/@manage/shares' }, async (page) => {
+      await shareRow(page).getByRole('cell', { name: 'photos and 1 more', exact: true }).waitFor()
+      await shareRow(page).getByRole('cell', { name: 'open', exact: true }).waitFor()
+      await page.getByRole('button', { name: /^Edit photos/ }).focus()
+      await page.keyboard.press('Enter')
+      const form = dialog(page, 'Share of photos and 1 more')
+      await form.getByRole('spinbutton', { name: 'Most visits' }).fill('1')
+      await form.getByRole('textbox', { name: 'Remark' }).fill('for the club')
+      await form.getByText('More options').click()
+      await form.getByRole('textbox', { name: 'Own name in the address' }).fill('club')
+      await form.getByRole('button', { name: 'Save' }).click()
+      await shareRow(page).getByRole('cell', { name: '1 of 1' }).waitFor()
+      await shareRow(page).getByRole('cell', { name: 'ended: all visits are used' }).waitFor()
+      await shareRow(page).getByText('for the club').waitFor()
+      t.match(await sharesOf(site), [{ id: 'club', pwd: 'low-water', max_accessed: 1, accessed: 1 }])
+      await visit(t, site, { ...visitor, at: '/@s/club' }, async (own) => {
+        await own.getByRole('textbox', { name: 'Code' }).fill('low-water')
+        await own.keyboard.press('Enter')
+        await own.getByRole('alert').getByText('This share has ended.').waitFor()
+        await fits(t, own, 'a share that has ended')
+      })
+      await page.getByRole('button', { name: /^Turn off photos/ }).click()
+      await shareRow(page).getByRole('cell', { name: 'off', exact: true }).waitFor()
+      await page.getByRole('button', { name: /^Turn on photos/ }).click()
+      await shareRow(page).getByRole('cell', { name: 'ended: all visits are used' }).waitFor()
+      await page.getByRole('button', { name: /^Delete photos/ }).click()
+      await dialog(page, 'Delete the share').getByRole('button', { name: 'Delete' }).click()
+      await page.getByText('Nothing is shared yet.').waitFor()
+      await visit(t, site, { ...visitor, at: '/@s/club' }, (own) =>
+        own.getByRole('alert').getByText('There is no such share.').waitFor(),
+      )
+    }),
+  )
+
+  await t.test('whoever may not share is offered nothing to do so', (t) =>
+    visit(t, site, { user: { ...ann.user, username: 'bob' } }, async (page) => {
+      await rowOf(page, 'photos').waitFor()
+      t.equal(await button(page, 'Share').count(), 0)
+      const grants = [{ path: '/work', allow: ['see', 'read', 'share'], deny: [] }]
+      const { id } = (
+        (await call('/api/admin/user/list')) as { content: { id: number; username: string }[] }
+      ).content.find(({ username }) => username === 'bob') ?? { id: 0 }
+      await call('/api/admin/group/create', { name: 'sharers', members: [id], grants })
+      await page.goto('/work')
+      await button(page, 'Share').click()
+      await dialog(page, 'Share work').getByRole('button', { name: 'Create the share' }).click()
+      await dialog(page, 'The share is ready').waitFor()
+    }),
+  )
+
+  await t.test('after too many wrong codes the page says when to try again', async (t) => {
+    const at = await share(site, { files: ['/photos'], pwd: 'low-water' })
+    await visit(t, site, { ...visitor, at }, async (page) => {
+      const code = page.getByRole('textbox', { name: 'Code' })
+      const statuses: string[] = []
+      page.on('response', (response) => {
+        if (response.url().endsWith('/api/fs/get'))
+          void response.json().then((body: { error: string }) => statuses.push(body.error))
+      })
+      await code.waitFor()
+      for (let number = 1; number <= 8; number++) {
+        await code.fill(`wrong ${number}`)
+        await Promise.all([page.waitForResponse(/fs\/get/), page.keyboard.press('Enter')])
+      }
+      await code.fill('low-water')
+      await page.keyboard.press('Enter')
+      await page.getByRole('alert').getByText('Too many failed attempts').waitFor()
+      await page
+        .getByRole('timer')
+        .getByText(/Try again in \d/)
+        .waitFor()
+      await fits(t, page, 'too many codes')
+    })
+  })
+})

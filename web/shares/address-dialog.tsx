@@ -1,0 +1,64 @@
+/** Shows how a share is reached: its address, also as a picture, its code, and its address as a drive. */
+import { useRef } from 'preact/hooks'
+import { get } from '../api/client.ts'
+import { Copyable } from '../components/copyable.tsx'
+import { copyText } from '../components/copy-text.ts'
+import { Dialog } from '../components/dialog.tsx'
+import { reporting } from '../components/notices.tsx'
+import { useRows } from '../components/rows.ts'
+import { texts } from '../texts.ts'
+import { qrCode } from './qr-code.ts'
+import { shareAddress, type Share } from './share.ts'
+import '../styles/lists.css'
+
+interface AddressDialogProps {
+  readonly share: Share
+  readonly title: string
+  readonly onClose: () => void
+}
+
+export function AddressDialog({ share, title, onClose }: AddressDialogProps) {
+  const { shares } = texts
+  const shown = useRef<HTMLInputElement>(null)
+  const { server, path } = shareAddress(share)
+  const address = server + path
+  const picture = qrCode(address)
+  const copy = () => void reporting(copyText(address, shown.current), shares.addressCopied)
+  return (
+    <Dialog title={title} otherActions={[{ name: shares.copyAddress, onChoose: copy }]} onClose={onClose}>
+      <p>{share.pwd === '' ? shares.send : shares.sendWithCode}</p>
+      <label>
+        {shares.address}
+        <input ref={shown} value={address} readOnly onFocus={({ currentTarget }) => currentTarget.select()} />
+      </label>
+      {share.pwd !== '' && (
+        <>
+          <p>{shares.code}</p>
+          <Copyable text={share.pwd} />
+        </>
+      )}
+      <img class="qr" src={picture} alt={shares.qr} width={240} height={240} />
+      <p>
+        <a href={picture} download={`${share.id}.svg`}>
+          {shares.saveQr}
+        </a>
+      </p>
+      {share.webdav && <Drive share={share} />}
+    </Dialog>
+  )
+}
+
+function Drive({ share: { id, pwd } }: { readonly share: Share }) {
+  const { data: access } = useRows('access', () => get('/api/me/access'))
+  const { shares } = texts
+  if (access === undefined) return null
+  return (
+    <>
+      <p>
+        {shares.webdavAddress}{' '}
+        <span class="muted">{pwd === '' ? shares.webdavHint(id) : shares.webdavCodeHint(id)}</span>
+      </p>
+      <Copyable text={`${access.webdav}@s/${encodeURIComponent(id)}/`} />
+    </>
+  )
+}

@@ -1,0 +1,94 @@
+/** Shares as forms change them, and their addresses. */
+import type { Data } from '../api/client.ts'
+import { ShareMode } from '../api/schema.ts'
+import { linesOf } from '../components/form-values.ts'
+import { addressOf, basePath, nameOf } from '../components/places.ts'
+import { texts } from '../texts.ts'
+
+export type Share = Data<'/api/share/list'>['content'][number]
+
+/** The key of the list of shares. */
+export const sharesKey = 'shares'
+
+/** What a form changes. Numbers are texts as they are typed; empty: no limit. */
+export interface EditedShare {
+  readonly mode: ShareMode
+  readonly code: string
+  readonly expires: string | null
+  readonly visits: string
+  readonly remark: string
+  readonly header: string
+  readonly readme: string
+  readonly megabytes: string
+  readonly files: string
+  readonly webdav: boolean
+  /** Networks, one in each line. */
+  readonly networks: string
+  /** Empty: a random one. */
+  readonly id: string
+}
+
+const megabyte = 1e6
+
+/** Absent: a new one. */
+export function editedShare(share?: Share): EditedShare {
+  return {
+    mode: share?.mode ?? ShareMode.read,
+    code: share?.pwd ?? '',
+    expires: share?.expires ?? null,
+    visits: limitText(share?.max_accessed),
+    remark: share?.remark ?? '',
+    header: share?.header ?? '',
+    readme: share?.readme ?? '',
+    megabytes: limitText((share?.upload_max_bytes ?? 0) / megabyte),
+    files: limitText(share?.upload_max_files),
+    webdav: share?.webdav ?? false,
+    networks: share?.allow_from.join('\n') ?? '',
+    id: share?.id ?? '',
+  }
+}
+
+/** The fields of a request, without the id. */
+export function sentShare(edited: EditedShare) {
+  const { mode, code, expires, visits, remark, header, readme, megabytes, files, webdav, networks } = edited
+  const takesUploads = mode !== ShareMode.read
+  return {
+    mode,
+    pwd: code,
+    expires,
+    max_accessed: Number(visits),
+    remark,
+    header,
+    readme,
+    upload_max_bytes: takesUploads ? Math.round(Number(megabytes) * megabyte) : 0,
+    upload_max_files: takesUploads ? Number(files) : 0,
+    webdav: webdav && mode !== ShareMode.upload,
+    allow_from: linesOf(networks),
+  }
+}
+
+function limitText(limit = 0): string {
+  return limit > 0 ? String(limit) : ''
+}
+
+/** The address of the page of the share: the server, and the rest. */
+export function shareAddress({ id }: Pick<Share, 'id'>): { readonly server: string; readonly path: string } {
+  return { server: location.origin + basePath, path: addressOf(`/@s/${id}`) }
+}
+
+/** The names of what is shared: `photos and 2 more`. */
+export function namesOf(paths: readonly string[]): string {
+  const [first = ''] = paths
+  return texts.shares.filesOf([nameOf(first) || texts.files.home], Math.max(0, paths.length - 1))
+}
+
+/** Characters that nobody confuses. There are 32 of them, so that each is as likely as the others. */
+const codeCharacters = 'abcdefghijkmnpqrstuvwxyz23456789'
+const codeLength = 10
+
+/** A code that nobody guesses, with 50 random bits. */
+export function randomCode(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(codeLength))
+  const code = Array.from(bytes, (byte) => codeCharacters.charAt(byte % codeCharacters.length)).join('')
+  return `${code.slice(0, codeLength / 2)}-${code.slice(codeLength / 2)}`
+}
