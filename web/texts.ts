@@ -777,6 +777,7 @@ export const texts = {
     signedOut: 'You are signed out. Sign in, then retry.',
     tooLarge: 'The file is too large for the server.',
     locked: 'The file is locked by someone else.',
+    shareFull: 'This share takes no more files, or none of this size.',
     noSpace: 'There is not enough space for the file.',
     denied: 'You are not allowed to upload to this folder.',
     exists: 'A file of this name exists.',

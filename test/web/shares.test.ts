@@ -1,5 +1,5 @@
 /** Shares in the console: how they are made, what their visitors see, and how they end. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
@@ -10,6 +10,7 @@ import {
   button,
   createUser,
   dialog,
+  files,
   namesShown,
   rowOf,
   selectEntries,
@@ -33,7 +34,8 @@ interface Share {
   readonly remark: string
   readonly mode: string
   readonly allow_from: readonly string[]
-  readonly upload_max_bytes: number
+  readonly upload_max_files: number
+  readonly readme: string
   readonly expires: string | null
 }
 
@@ -66,6 +68,21 @@ async function fits(t: Test, page: Page, what: string): Promise<void> {
 /** The only row of the list of shares. */
 function shareRow(page: Page): Locator {
   return page.getByRole('table', { name: 'Shares' }).locator('tbody').getByRole('row')
+}
+
+function uploads(page: Page): Locator {
+  return page.getByRole('region', { name: 'Uploads' })
+}
+
+/** Chooses files by the button, after what was uploaded before is taken from the list. */
+async function choose(
+  page: Page,
+  chosen: readonly { readonly name: string; readonly buffer: Buffer }[],
+  name = 'Choose files',
+): Promise<void> {
+  if ((await uploads(page).count()) > 0) await uploads(page).getByRole('button', { name: 'Close' }).click()
+  const [chooser] = await Promise.all([page.waitForEvent('filechooser'), button(page, name).click()])
+  await chooser.setFiles(chosen.map((each) => ({ ...each, mimeType: 'application/octet-stream' })))
 }
 
 void t.test('shares', { skip: withoutBrowser }, async (t) => {
@@ -282,6 +299,89 @@ void t.test('shares', { skip: withoutBrowser }, async (t) => {
         .getByText(/Try again in \d/)
         .waitFor()
       await fits(t, page, 'too many codes')
+    })
+  })
+
+  await t.test('a drop box takes files, and shows none', async (t) => {
+    const at = await share(site, { files: ['/inbox'], mode: 'upload', upload_max_files: 3, readme: 'Only _photos_.' })
+    await writeFile(join(folder, 'inbox/beach.png'), 'of somebody else')
+    await visit(t, site, { ...visitor, at }, async (page) => {
+      await page.getByRole('heading', { name: 'inbox' }).waitFor()
+      await page.getByText('photos').waitFor()
+      t.equal(await files(page).count(), 0)
+      await fits(t, page, 'a drop box')
+      // Slow enough that there is progress to be seen.
+      const network = await page.context().newCDPSession(page)
+      await network.send('Network.enable')
+      await network.send('Network.emulateNetworkConditions', {
+        offline: false,
+        latency: 0,
+        downloadThroughput: -1,
+        uploadThroughput: 2_000_000,
+      })
+      await choose(page, [
+        { name: 'beach.png', buffer: picture },
+        { name: 'film', buffer: Buffer.alloc(11 * 2 ** 20, 'tide') },
+      ])
+      const film = uploads(page).getByRole('progressbar', { name: 'film' })
+      const sent = () => film.evaluate((bar) => Number(bar.getAttribute('value')))
+      await film.waitFor()
+      while ((await sent()) === 0) await page.waitForTimeout(20)
+      t.ok((await sent()) < 11 * 2 ** 20, 'its progress is shown')
+      await fits(t, page, 'uploads')
+      await uploads(page).getByText('2 of 2', { exact: true }).waitFor()
+      t.strictSame((await readdir(join(folder, 'inbox'))).filter((name) => !name.startsWith('.')).sort(), [
+        'beach (1).png',
+        'beach.png',
+        'film',
+      ])
+      t.equal(await readFile(join(folder, 'inbox/beach.png'), 'utf8'), 'of somebody else')
+      await choose(page, [
+        { name: 'third', buffer: Buffer.from('3') },
+        { name: 'fourth', buffer: Buffer.from('4') },
+      ])
+      await uploads(page).getByText('This share takes no more files').waitFor()
+    })
+  })
+
+  await t.test('visitors who may add see what they add, and replace', async (t) => {
+    const at = await share(site, { files: ['/work'], mode: 'both' })
+    await writeFile(join(folder, 'work/plan.txt'), 'old')
+    await visit(t, site, { ...visitor, width: 1280, at }, async (page) => {
+      await rowOf(page, 'plan.txt').waitFor()
+      await button(page, 'New folder').click()
+      await dialog(page, 'New folder').getByRole('textbox', { name: 'Name' }).fill('drafts')
+      await page.keyboard.press('Enter')
+      await rowOf(page, 'drafts').waitFor()
+      await choose(page, [{ name: 'plan.txt', buffer: Buffer.from('new') }], 'Upload')
+      const asked = dialog(page, '“plan.txt” already exists')
+      await asked.getByText('There is already a file at /plan.txt.').waitFor()
+      await asked.getByRole('button', { name: 'Replace' }).click()
+      await uploads(page).getByText('1 of 1', { exact: true }).waitFor()
+      t.equal(await readFile(join(folder, 'work/plan.txt'), 'utf8'), 'new')
+      await rowOf(page, 'plan.txt').click()
+      await page.getByRole('textbox', { name: 'plan.txt' }).fill('newer')
+      await page.keyboard.press('Control+s')
+      await page.getByText('The file is saved.').waitFor()
+      t.equal(await readFile(join(folder, 'work/plan.txt'), 'utf8'), 'newer')
+    })
+  })
+
+  await t.test('a selection, and everything, is downloaded as an archive', async (t) => {
+    const at = await share(site, { files: ['/photos', '/plan.txt'], pwd: 'low-water' })
+    await visit(t, site, { ...visitor, at: `${at}?pwd=low-water` }, async (page) => {
+      await rowOf(page, 'photos').waitFor()
+      const archive = (name: string) =>
+        Promise.all([
+          page.context().waitForEvent('response', (each) => each.url().includes('/api/fs/zip')),
+          button(page, name).click(),
+        ])
+      const [all] = await archive('Download all')
+      t.equal(all.headers()['content-type'], 'application/zip')
+      await selectEntries(page, 'photos')
+      const [some] = await archive('Download')
+      t.equal(some.headers()['content-type'], 'application/zip')
+      t.notOk(some.url().includes('low-water'), 'no address has the code')
     })
   })
 })

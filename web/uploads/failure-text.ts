@@ -13,6 +13,11 @@ const byName: Readonly<Partial<Record<ErrorName, string>>> = {
   is_folder: texts.uploads.isFolder,
   not_folder: texts.uploads.parentIsFile,
   system_file: texts.uploads.systemFile,
+  share_full: texts.uploads.shareFull,
+  share_not_writable: texts.uploads.denied,
+  share_missing: texts.failures.shareMissing,
+  share_ended: texts.failures.shareEnded,
+  share_code_wrong: texts.files.shareCode.wrong,
 }
 
 export function failureText(error: unknown): string {
