@@ -83,7 +83,7 @@ export interface ShareScope {
 const sharedPermissions: Readonly<Record<ShareMode, number>> = {
   read: permissionBits.share,
   upload: permissionBits.share | permissionBits.write,
-  both: permissionBits.share | permissionBits.write,
+  both: permissionBits.share | permissionBits.write | permissionBits.copy,
 }
 
 export interface PrincipalFacts {

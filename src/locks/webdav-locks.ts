@@ -27,6 +27,17 @@ const locksPerUser = 10_000
 /** Maximum number of characters of the paths and owners of a user's locks, which are held in memory. */
 const lockSizePerUser = 2 * 1024 * 1024
 
+/** Maximum number of locks of a share, all of whose visitors hold them together. */
+export const locksPerShare = 100
+
+/**
+ * The maximum lifetime of a lock of a share, in seconds. It ends soon after the share, since nobody can refresh it then.
+ */
+export const maxShareLockSeconds = 3600
+
+/** Begins the name of the holder of a lock that is a share. No user name has a colon. */
+const shareHolder = 'share:'
+
 /** A lock whose token was not presented refuses the change. Has the lock, which WebDAV reports. */
 export class LockedError extends GatewayError {
   constructor(
@@ -67,6 +78,8 @@ export class Locks {
   #rootsIn = new Map<Path, Set<Path>>()
   /** Milliseconds since the epoch: no lock expires before. */
   #nextExpiry = Number.POSITIVE_INFINITY
+  /** Locks that are being granted, which have their room already. */
+  readonly #granting = new Set<Lock>()
   /** Number of changes of the copy in memory. A reload that overlaps with one is repeated. */
   #changes = 0
   /** Number of changes that this process has stored, and of those that it is storing. */
@@ -211,7 +224,7 @@ export class Locks {
   blocking(change: LockedPath, principal: Principal | undefined, tokens: readonly string[]): Lock | undefined {
     if (this.#byToken.size === 0) return undefined
     const known = new Set(tokens)
-    const presented = (lock: Lock) => lock.userId === principal?.userId && known.has(lock.token)
+    const presented = (lock: Lock) => isHeldBy(lock, principal) && known.has(lock.token)
     const blockingOf = (locks: readonly Lock[]) => (locks.some(presented) ? undefined : locks[0])
     const onPath = blockingOf(this.covering(change.path))
     if (onPath) return onPath
@@ -232,8 +245,8 @@ export class Locks {
   }
 
   /**
-   * Rejects with LockedError if the lock conflicts with another one, with `too_large` if the user holds too many locks,
-   * or their paths and owners are too long together.
+   * Rejects with LockedError if the lock conflicts with another one, with `too_large` if the user, or the share, holds
+   * too many locks, or their paths and owners are too long together.
    */
   async grant(path: Path, request: LockRequest, principal: Principal): Promise<Lock> {
     await this.#sweep()
@@ -245,32 +258,47 @@ export class Locks {
       deep,
       owner,
       userId: principal.userId,
-      username: principal.username,
-      expires: this.#expiry(request.seconds),
+      username: principal.share === undefined ? principal.username : shareHolder + principal.share.id,
+      expires: this.#expiry(request.seconds, principal),
     }
     this.#assertRoom(lock)
     const conflicts = (other: Lock) =>
       this.#isActive(other) &&
       (covers(other, path) || (deep && isWithin(path, other.path))) &&
       (scope === 'exclusive' || other.scope === 'exclusive')
-    const conflict = await this.#store(
-      () => this.store.grant(lock, (others) => others.find(conflicts), this.cluster.now()),
-      (conflict) => {
-        if (!conflict) this.#put(lock)
-        return !conflict
-      },
-    )
-    if (conflict) throw new LockedError(conflict)
-    return lock
+    this.#granting.add(lock)
+    try {
+      const conflict = await this.#store(
+        () => this.store.grant(lock, (others) => others.find(conflicts), this.cluster.now()),
+        (conflict) => {
+          this.#granting.delete(lock)
+          if (!conflict) this.#put(lock)
+          return !conflict
+        },
+      )
+      if (conflict) throw new LockedError(conflict)
+      return lock
+    } finally {
+      this.#granting.delete(lock)
+    }
   }
 
+  /** A user has as much room for locks of its own as for those of all its shares. */
   #assertRoom(lock: Lock): void {
+    const share = shareOf(lock)
     let count = 0
+    let countOfShare = 0
     let size = sizeOf(lock)
-    for (const other of this.#byToken.values()) {
+    for (const other of [...this.#byToken.values(), ...this.#granting]) {
       if (other.userId !== lock.userId || !this.#isActive(other)) continue
+      const holder = shareOf(other)
+      if ((holder === undefined) !== (share === undefined)) continue
       count++
       size += sizeOf(other)
+      if (holder === share) countOfShare++
+    }
+    if (share !== undefined && countOfShare >= locksPerShare) {
+      throw new GatewayError('too_large', { reason: 'this share holds too many locks' })
     }
     if (count >= locksPerUser || size > lockSizePerUser) {
       throw new GatewayError('too_large', { reason: 'this account holds too many locks' })
@@ -290,12 +318,12 @@ export class Locks {
 
   /**
    * Sets a new lifetime. Rejects with `precondition_failed` if no lock with this token covers `path`, with `denied` if
-   * another user holds it.
+   * somebody else holds it.
    */
   async refresh(path: Path, token: string, seconds: number, principal: Principal): Promise<Lock> {
     await this.know([token])
     const lock = this.#ownLock(path, token, principal)
-    const refreshed = { ...lock, expires: this.#expiry(seconds) }
+    const refreshed = { ...lock, expires: this.#expiry(seconds, principal) }
     if (!(await this.#refresh(refreshed))) throw new GatewayError('precondition_failed', { reason: 'no such lock' })
     return refreshed
   }
@@ -307,7 +335,7 @@ export class Locks {
   extendDuring(path: Path, tokens: readonly string[], principal: Principal): () => void {
     if (tokens.length === 0 || this.#byToken.size === 0) return () => undefined
     const known = new Set(tokens)
-    const held = this.covering(path).filter((lock) => lock.userId === principal.userId && known.has(lock.token))
+    const held = this.covering(path).filter((lock) => isHeldBy(lock, principal) && known.has(lock.token))
     if (held.length === 0) return () => undefined
     const timeLeft = (lock: Lock) => lock.expires.getTime() - this.cluster.now()
     const remaining = new Map(held.map((lock) => [lock.token, Math.max(minExtension, timeLeft(lock))]))
@@ -357,8 +385,7 @@ export class Locks {
     if (!lock || !this.#isActive(lock) || !covers(lock, path)) {
       throw new GatewayError('precondition_failed', { reason: 'no such lock' })
     }
-    if (lock.userId !== principal.userId)
-      throw new GatewayError('denied', { reason: 'the lock belongs to another user' })
+    if (!isHeldBy(lock, principal)) throw new GatewayError('denied', { reason: 'the lock belongs to another user' })
     return lock
   }
 
@@ -366,9 +393,23 @@ export class Locks {
     return lock.expires.getTime() > this.cluster.now()
   }
 
-  #expiry(seconds: number): Date {
-    return new Date(this.cluster.now() + Math.min(Math.max(seconds, 1), maxLockSeconds) * 1000)
+  #expiry(seconds: number, { share }: Principal): Date {
+    const longest = share === undefined ? maxLockSeconds : maxShareLockSeconds
+    return new Date(this.cluster.now() + Math.min(Math.max(seconds, 1), longest) * 1000)
   }
+}
+
+/**
+ * Whether the principal may present the lock: its user has taken it, or a visitor of its share. A user and the visitors
+ * of its shares, who have the same id, hold nothing of each other.
+ */
+export function isHeldBy(lock: Lock, principal: Principal | undefined): boolean {
+  return principal?.userId === lock.userId && shareOf(lock) === principal.share?.id
+}
+
+/** The id of the share that holds the lock; undefined for a user's. */
+function shareOf({ username }: Lock): string | undefined {
+  return username.startsWith(shareHolder) ? username.slice(shareHolder.length) : undefined
 }
 
 function covers(lock: Lock, path: Path): boolean {

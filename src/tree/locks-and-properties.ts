@@ -2,14 +2,17 @@
  * What WebDAV keeps about a path: locks and dead properties (RFC 4918 §4). `path` is the principal's own, `at` and
  * `folder` are paths of the whole tree.
  */
+import type { Principal } from '../accounts/principal.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { childOf, nameOf, type Path } from '../base/path.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../database/rows.js'
+import { isHeldBy } from '../locks/webdav-locks.js'
 import type { Access } from './access.js'
 import { reserve } from './file-content.js'
 import { assertPreconditionsAt, type OnePath } from './change.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
 import { redactedLock } from './redaction.js'
+import { isVisitorChange, isVisitorProperty } from './visitor-properties.js'
 import { authorizeBelow } from './whole-trees.js'
 
 export interface LockResult {
@@ -102,11 +105,17 @@ async function ofLock(access: Access, path: Path, options: ChangeOptions): Promi
   return (await access.resolveAndAuthorize('lock', path, options)).at
 }
 
-/** The locks that cover the path, and those on these direct members of it that the principal sees. */
+/**
+ * The locks that cover the path, and those on these direct members of it that the principal sees. Visitors of a share
+ * are told of its locks only.
+ */
 export function covering(access: Access, at: Path, members: readonly string[]): readonly Lock[] {
-  const { locks } = access.dependencies
+  const { dependencies, principal } = access
+  const { locks } = dependencies
   const onMembers = locks.onMembers(at, members).filter(({ path }) => !access.isOmitted(path))
-  return [...locks.covering(at), ...onMembers].map((lock) => redactedLock(access, lock, at))
+  const all = [...locks.covering(at), ...onMembers]
+  const told = principal.share === undefined ? all : all.filter((lock) => isHeldBy(lock, principal))
+  return told.map((lock) => redactedLock(access, lock, at))
 }
 
 // Dead properties
@@ -120,7 +129,13 @@ export async function memberProperties(
   const { properties } = access.dependencies.store
   if (names === undefined && (await properties.sizeOfChildren(folder)) > maxMemberPropertiesSize) return undefined
   const paths = names?.map((name) => childOf(folder, name))
-  return new Map([...(await properties.ofChildren(folder, paths))].map(([child, kept]) => [nameOf(child), kept]))
+  const found = [...(await properties.ofChildren(folder, paths))]
+  return new Map(found.map(([child, kept]) => [nameOf(child), shownProperties(access, kept)]))
+}
+
+/** Those of these properties of one path that the principal sees. */
+export function shownProperties({ principal }: Access, kept: readonly Property[]): readonly Property[] {
+  return principal.share === undefined ? kept : kept.filter(isVisitorProperty)
 }
 
 /** Makes all of the changes, or none. They are as durable as the storage of the target. */
@@ -131,6 +146,7 @@ export function setProperties(
   options: ChangeOptions,
 ): Promise<void> {
   const { mounts, store } = access.dependencies
+  if (!changes.every((change) => mayChangeProperty(access.principal, change))) throw new GatewayError('denied')
   const setting = access.change<OnePath>({
     ...access.resolving('properties', path, options),
     require: ({ existing }) => existing,
@@ -140,6 +156,11 @@ export function setProperties(
     const { properties } = mounts.isMountFolder(target.at) ? store : target.storage.records
     await properties.change(target.at, changes, access.principal.userId)
   })
+}
+
+/** Whether this property can be changed by the principal at all. */
+export function mayChangeProperty({ share }: Principal, change: PropertyChange): boolean {
+  return share === undefined || isVisitorChange(change)
 }
 
 async function resolveIfPossible(access: Access, path: Path, options: AccessOptions): Promise<Path | undefined> {

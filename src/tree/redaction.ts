@@ -6,7 +6,7 @@ import { GatewayError, toGatewayError, TreeError, type OperationName } from '../
 import { logInternal } from '../base/log.js'
 import { cleanPath, isWithin, parentOf, root, selfAndAncestors, under, type Path } from '../base/path.js'
 import type { Lock } from '../database/rows.js'
-import { LockedError } from '../locks/webdav-locks.js'
+import { isHeldBy, LockedError } from '../locks/webdav-locks.js'
 import type { Access } from './access.js'
 
 /**
@@ -96,10 +96,12 @@ function redact(access: Access, error: unknown, path: Path): GatewayError {
 
 /**
  * The lock with the principal's own path: that of the nearest folder of the lock which the principal sees, or which
- * `asked` names, the path of the request.
+ * `asked` names, the path of the request. Visitors of a share are told of nobody else who holds a lock.
  */
 export function redactedLock(access: Access, lock: Lock, asked: Path): Lock {
-  return { ...lock, path: access.ownPath(nearestVisible(access, lock.path, asked)) }
+  const path = access.ownPath(nearestVisible(access, lock.path, asked))
+  const isOthers = access.principal.share !== undefined && !isHeldBy(lock, access.principal)
+  return isOthers ? { ...lock, path, owner: '', username: 'somebody else', token: '' } : { ...lock, path }
 }
 
 /** The path without its part that is invisible to the principal, who has named `asked` and the folders above it. */

@@ -229,8 +229,12 @@ export class VirtualFs {
     return this.#reading('usage', 'see', path, options, ({ storage }) => storage.usage({ signal: options.signal }))
   }
 
-  /** As `usage`; undefined if the storage cannot report it or does not respond, and where no storage is mounted. */
+  /**
+   * As `usage`; undefined if the storage cannot report it or does not respond, where no storage is mounted, and for
+   * visitors of a share.
+   */
   async usageOrUndefined(path: Path, options: AccessOptions = {}): Promise<Usage | undefined> {
+    if (this.principal.share !== undefined) return undefined
     try {
       return await this.#reading('usage', 'see', path, options, ({ storage }) =>
         storage.usageOrUndefined({ signal: options.signal }),
@@ -408,10 +412,10 @@ export class VirtualFs {
     )
   }
 
-  /** The dead properties stored for this path. */
+  /** The dead properties stored for this path, which visitors of a share see few of. */
   properties(path: Path, options: AccessOptions = {}): Promise<readonly Property[]> {
-    return this.#authorized('read properties', 'entry', path, options, ({ at }) =>
-      this.#access.dependencies.store.properties.of(at),
+    return this.#authorized('read properties', 'entry', path, options, async ({ at }) =>
+      kept.shownProperties(this.#access, await this.#access.dependencies.store.properties.of(at)),
     )
   }
 
@@ -428,7 +432,12 @@ export class VirtualFs {
     )
   }
 
-  /** Makes all of the changes, or none. */
+  /** Whether the principal may make this change to the dead properties of what it may change. */
+  mayChangeProperty(change: PropertyChange): boolean {
+    return kept.mayChangeProperty(this.principal, change)
+  }
+
+  /** Makes all of the changes, or none. Rejects with `denied` unless `mayChangeProperty` allows each. */
   setProperties(path: Path, changes: readonly PropertyChange[], options: ChangeOptions = {}): Promise<void> {
     return this.#during('set properties', path, (access) => kept.setProperties(access, path, changes, options))
   }

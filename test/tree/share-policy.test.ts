@@ -36,8 +36,8 @@ void t.test('each mode permits what it is for, and the root of a share is not ch
       replace: await can(fs.write(p('/new'), sourceOf('newer'))),
       folder: await can(fs.mkdir(p('/made'))),
       time: await can(fs.setAttributes(p('/a'), { modified: new Date(1000) })),
-      lock: await can(fs.lock(p('/a'), lockAsk)),
       properties: await can(fs.setProperties(p('/a'), [])),
+      lock: await can(fs.lock(p('/a'), lockAsk)),
       refresh: await can(fs.list(root, { refresh: true })),
       rename: await can(fs.move(p('/a'), p('/c'), overwrite)),
       move: await can(fs.move(p('/a'), p('/deep/a'), overwrite)),
@@ -52,8 +52,34 @@ void t.test('each mode permits what it is for, and the root of a share is not ch
   }
   t.same(await tries('read'), { ...nothing, list: true, read: true })
   t.same(await tries('upload'), { ...nothing, add: true, replace: true })
-  const both = { ...nothing, list: true, read: true, add: true, replace: true, folder: true, time: true, lock: true }
-  t.same(await tries('both'), both)
+  const changes = { add: true, replace: true, folder: true, time: true, lock: true, properties: true, copy: true }
+  t.same(await tries('both'), { ...nothing, list: true, read: true, ...changes })
+})
+
+void t.test('visitors copy if the creator may, replace no folder, and see few properties', async (t) => {
+  const { as } = await newTree(t)
+  await fill(as(admin), { '/docs/a': 'a', '/docs/deep/b': 'b' })
+  const set = (name: string, value = '1', namespace = 'urn:schemas-microsoft-com:') => [
+    { set: { namespace, name, value, language: '' } },
+  ]
+  await as(admin).setProperties(p('/docs/a'), [...set('note', 'of the admin'), ...set('Win32FileAttributes')])
+  const fs = as(visitor('/docs', 'both'))
+  t.match(await fs.properties(p('/a')), [{ name: 'Win32FileAttributes' }])
+  t.match((await fs.memberProperties(root))?.get('a'), [{ name: 'Win32FileAttributes' }])
+  for (const change of [set('note'), set('Win32FileAttributes', 'long'), set('Win32FileAttributes', '1', 'DAV:')]) {
+    await t.rejects(fs.setProperties(p('/a'), change), { code: 'denied' })
+  }
+  await fs.setProperties(p('/a'), set('Win32FileAttributes', '00000020'))
+  await t.rejects(fs.copy(p('/a'), p('/deep'), overwrite), { code: 'denied' })
+  await t.rejects(fs.copy(p('/deep'), root, overwrite))
+  t.equal(await text(fs.read(p('/deep/b'))), 'b')
+  for (const may of [
+    ['share', 'write'],
+    ['share', 'copy'],
+  ] as const) {
+    const bare = as(visitor('/docs', 'both', '/', { may: [...may] }))
+    await t.rejects(bare.copy(p('/a'), p('/c'), overwrite), { code: 'denied' }, may.join())
+  }
 })
 
 void t.test('no permission is passed on but those of the mode, by groups and grants neither', async (t) => {

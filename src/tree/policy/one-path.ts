@@ -300,11 +300,16 @@ const byProtocol: Step = {
   },
 }
 
-/** What visitors of a share may do in each of its modes. Nothing that is there is removed, renamed or moved. */
+/**
+ * What visitors of a share may do in each of its modes. Nothing that is there is removed, renamed or moved. They copy
+ * only within the share, because each of its files and folders is a tree of its own.
+ */
 const sharedActions: Readonly<Record<ShareMode, ReadonlySet<Action>>> = {
   read: new Set<Action>(['share', 'list', 'see', 'read']),
   upload: new Set<Action>(['share', 'write']),
-  both: new Set<Action>(['share', 'list', 'see', 'read', 'write', 'mkdir', 'attributes', 'lock']),
+  both: new Set<Action>([
+    ...['share', 'list', 'see', 'read', 'write', 'mkdir', 'attributes', 'lock', 'copy', 'receive', 'properties'],
+  ] as const),
 }
 
 /**
@@ -318,7 +323,9 @@ const byShare: Step = {
     if (share === undefined) return undefined
     const isRoot = path === principal.baseIn(path)
     if (isRoot && action === 'see') return undefined
-    return sharedActions[share.mode].has(action) && !(isRoot && isChange(action)) ? undefined : 'denied'
+    // A copy into the root asks it too. To replace a folder by one needs the right to remove it.
+    const changesRoot = isRoot && isChange(action) && action !== 'receive'
+    return sharedActions[share.mode].has(action) && !changesRoot ? undefined : 'denied'
   },
 }
 
@@ -400,7 +407,8 @@ function isPermitted(
   path: Path,
   { atPath, atParent }: Ruling,
 ): boolean {
-  const required = requirements[action]
+  // The creator decides whether visitors write, also by a copy.
+  const required = action === 'receive' && principal.share !== undefined ? 'content' : requirements[action]
   if (required === 'nothing') return true
   if (required !== 'content') return principal.hasPermission(required)
   if (principal.hasPermission('write')) return true
