@@ -64,7 +64,7 @@ protocols/http/site       base contract installation gateway protocols/lib proto
 protocols/http/files      base contract net tree shares protocols/lib protocols/http/api protocols/http/compat protocols/http/site
 protocols/http/routes     base contract net accounts locks mounts search tree tasks offline-downloads uploads shares gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files
 protocols/http            gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files protocols/http/routes
-protocols/*               base contract net settings accounts locks tree gateway protocols/lib
+protocols/*               base contract net settings accounts locks tree shares gateway protocols/lib
 protocols/index.ts        protocols/lib protocols/http protocols/*
 process                   base contract net database accounts locks installation gateway drivers/index.ts protocols/lib protocols/index.ts
 cli                       base contract net database settings accounts cluster locks mounts installation tree shares drivers/index.ts protocols/lib protocols/http/site protocols/* protocols/index.ts process

@@ -83,6 +83,10 @@ const httpErrors = {
   shallow_move: { status: 400, text: 'Depth must be infinity to move a folder' }, // RFC 4918 §9.9.2
   overlapping_paths: { status: 403, text: 'source and destination are the same, or one contains the other' },
   destination_exists: { status: 412, text: message }, // Overwrite: F
+  // shares
+  share_ended: { status: 410, text: 'the share has expired or is no longer valid' },
+  beside_shared: { status: 403, text: 'nothing can be added to this folder, which lists what is shared' },
+  shared_folder: { status: 405, text: 'this folder lists what is shared' },
   // LOCK and UNLOCK
   locked_folder_missing: { status: 409, text: 'a folder must exist before it is locked' },
   lock_token_mismatch: { status: 409, text: message, condition: 'lock-token-matches-request-uri' },

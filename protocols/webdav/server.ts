@@ -5,9 +5,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { toGatewayError } from '../../src/base/errors.js'
 import { logInternal } from '../../src/base/log.js'
-import { root } from '../../src/base/path.js'
+import { childOf, root, type Path } from '../../src/base/path.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { LockedError } from '../../src/locks/webdav-locks.js'
+import { pathInShare, shareFolder, type PathInShare } from '../../src/shares/path-in-share.js'
 import { clientOf, signalOf, sitePath, type Client, type ClientOptions } from '../lib/client.js'
 import { handleCors } from '../lib/cors.js'
 import type { RequestHandler } from '../lib/protocol.js'
@@ -20,6 +21,7 @@ import { sendOptions, get } from './commands/read.js'
 import { copy, move } from './commands/transfer.js'
 import { mkcol, put, remove } from './commands/write.js'
 import { authenticate, KnownCallers, type Caller } from './credentials.js'
+import { answerRoots, Drives, visitorFailure, type DriveVisitor } from './drives.js'
 import { WebdavEngine, type Dispatchable, type Handler } from './engine.js'
 import { errorResponses, WebdavError, toErrorResponse } from './errors.js'
 import { parseHeaders, type DavHeaders } from './headers.js'
@@ -55,9 +57,15 @@ interface ParsedRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly target: RequestTarget
+  /** The share that the target is in. */
+  readonly share: PathInShare | undefined
   readonly headers: DavHeaders
+  /** In a share: the headers, with paths within this folder. Throws as `parseHeaders`. */
+  readonly headersIn: (folder: Path) => DavHeaders
   readonly client: Client
 }
+
+type Asker = Caller | DriveVisitor
 
 function isSupported({ method }: IncomingMessage): boolean {
   return supportedMethods.has(method ?? '')
@@ -65,7 +73,7 @@ function isSupported({ method }: IncomingMessage): boolean {
 const supportedMethods: ReadonlySet<string> = new Set(allowedMethods.split(', '))
 
 /** What this protocol needs of the gateway. */
-type WebDavGateway = Pick<ProtocolGateway, 'accounts' | 'as' | 'config' | 'log'>
+type WebDavGateway = Pick<ProtocolGateway, 'accounts' | 'as' | 'config' | 'log' | 'visitorAccess'>
 
 /** The handler of the WebDAV protocol. `client`: the public location of this server, and the trusted proxies. */
 export function webdavHandler(gateway: WebDavGateway, client: ClientOptions): RequestHandler {
@@ -78,13 +86,15 @@ class WebdavHandler {
   readonly #options: ClientOptions
   readonly #prefix: string
   readonly #callers = new KnownCallers()
-  readonly #engine: WebdavEngine<ParsedRequest, Caller>
+  readonly #drives: Drives
+  readonly #engine: WebdavEngine<ParsedRequest, Asker>
 
   constructor(gateway: WebDavGateway, options: ClientOptions) {
     this.#gateway = gateway
     this.#options = options
     this.#prefix = sitePath(options.siteUrl) + webdav.path
-    const handlers = new Map<string, Handler<ParsedRequest, Caller>>()
+    this.#drives = new Drives(gateway, this.#prefix)
+    const handlers = new Map<string, Handler<ParsedRequest, Asker>>()
     for (const [name, command] of engineCommands) {
       handlers.set(name, (parsed, caller) => this.#run(command, parsed, caller))
     }
@@ -127,11 +137,22 @@ class WebdavHandler {
   #parse(request: IncomingMessage, response: ServerResponse): ParsedRequest {
     const client = clientOf(request, this.#options)
     const target = this.#target(request.url ?? '')
+    const share = shareAt(target.path)
     // A method that is not supported is refused, whatever the headers are.
-    let site: Site | undefined
-    const siteOnce = () => (site ??= this.#site(request, client))
-    const headers = parseHeaders(isSupported(request) ? request.headers : {}, siteOnce)
-    return { request, response, target, headers, client }
+    const given = isSupported(request) ? request.headers : {}
+    // The engine removes some of them before a share is opened.
+    const received = share === undefined ? given : { ...given }
+    const headersIn = (folder: Path) => {
+      let site: Site | undefined
+      return parseHeaders(received, () => (site ??= this.#site(request, client, folder)))
+    }
+    const headers = headersIn(share === undefined ? root : folderOf(share))
+    // No account reaches a share.
+    const { destination } = headers
+    if (share === undefined && destination !== undefined && shareAt(destination) !== undefined) {
+      throw new WebdavError('foreign_destination')
+    }
+    return { request, response, target, share, headers, headersIn, client }
   }
 
   #target(requestTarget: string): RequestTarget {
@@ -142,43 +163,69 @@ class WebdavHandler {
     return target
   }
 
-  #site(request: IncomingMessage, client: Client): Site {
+  /** `folder`: where paths begin. */
+  #site(request: IncomingMessage, client: Client, folder: Path): Site {
     // If `siteUrl` is a full URL, `client` has its host. The host that a trusted proxy reports is accepted too.
     const forwarded = clientOf(request, { ...this.#options, siteUrl: '' })
     const hosts = [client.origin, forwarded.origin].map((origin) =>
       normalizeHost(origin.slice(origin.indexOf('//') + 2)),
     )
     if (request.headers.host !== undefined) hosts.push(normalizeHost(request.headers.host))
-    return { prefix: this.#prefix, hosts: new Set(hosts) }
+    return { prefix: folder === root ? this.#prefix : this.#prefix + folder, hosts: new Set(hosts) }
   }
 
   /** Calls `proceed` with the authenticated caller, or sends the error response. */
-  #authenticate(parsed: ParsedRequest, proceed: (caller: Caller) => void): void {
-    const known = this.#callers.get(parsed.request, parsed.client.address)
+  #authenticate(parsed: ParsedRequest, proceed: (asker: Asker) => void): void {
+    const { request, share, client } = parsed
+    // What is proved for the tree opens no share, and the other way round.
+    const known = share === undefined ? this.#callers.get(request, client.address) : undefined
     if (known) proceed(known)
     else void this.#verify(parsed, proceed)
   }
 
-  async #verify(parsed: ParsedRequest, proceed: (caller: Caller) => void): Promise<void> {
-    const { request, response, client } = parsed
+  async #verify(parsed: ParsedRequest, proceed: (asker: Asker) => void): Promise<void> {
     try {
-      const credentials = { address: client.address, signal: signalOf(response) }
-      const caller = await authenticate(this.#gateway, request.headers.authorization, credentials)
-      this.#callers.add(request, client.address, caller)
-      proceed(caller)
+      proceed((await this.#visitor(parsed)) ?? (await this.#caller(parsed)))
     } catch (error) {
       await this.#fail(parsed, error)
     }
   }
 
+  /** The visitor of a share; undefined if the request is for the tree. */
+  async #visitor(parsed: ParsedRequest): Promise<DriveVisitor | undefined> {
+    const { request, share, target } = parsed
+    if (share !== undefined) return this.#drives.open(parsed, share)
+    return request.method === 'PROPFIND' && target.path === root ? this.#drives.openRoot(parsed) : undefined
+  }
+
+  async #caller({ request, response, client: { address } }: ParsedRequest): Promise<Caller> {
+    const credentials = { address, signal: signalOf(response) }
+    const caller = await authenticate(this.#gateway, request.headers.authorization, credentials)
+    this.#callers.add(request, address, caller)
+    return caller
+  }
+
   /** Runs a command and discards the rest of the body. */
-  async #run(command: Command, parsed: ParsedRequest, caller: Caller): Promise<void> {
+  async #run(command: Command, parsed: ParsedRequest, asker: Asker): Promise<void> {
     try {
-      await command(this.#webdavRequestOf(parsed, caller))
+      await this.#answer(command, parsed, asker)
       await drain(parsed.request)
     } catch (error) {
-      await this.#fail(parsed, error, caller)
+      await this.#fail(parsed, 'scope' in asker ? visitorFailure(error, parsed.request.method) : error, asker)
     }
+  }
+
+  #answer(command: Command, parsed: ParsedRequest, asker: Asker): Promise<void> {
+    const { target, headers } = parsed
+    if (!('scope' in asker)) {
+      const { fs, folderPassword } = asker
+      const scope = { fs, path: target.path, prefix: this.#prefix, headers, name: undefined }
+      return command(webdavRequestOf(parsed, { ...scope, isVisitor: false }, folderPassword))
+    }
+    const { scope } = asker
+    return scope.kind === 'entry'
+      ? command(webdavRequestOf(parsed, { ...scope, isVisitor: true }))
+      : answerRoots(webdavRequestOf(parsed, { ...scope, isVisitor: true }))
   }
 
   #refuseMethod(parsed: ParsedRequest, error: 'method_not_allowed' | 'method_unknown'): Promise<void> {
@@ -186,36 +233,17 @@ class WebdavHandler {
     return this.#fail(parsed, new WebdavError(error, { subject, headers: { allow: allowedMethods } }))
   }
 
-  #webdavRequestOf({ request, response, target, headers, client }: ParsedRequest, caller: Caller): WebdavRequest {
-    const signal = signalOf(response)
-    const password = caller.folderPassword
-    const { lockTokens, conditions } = headers
-    const { ifMatch, ifNoneMatch, ifUnmodifiedSince } = conditions
-    return {
-      request,
-      response,
-      path: target.path,
-      slash: target.slash,
-      headers,
-      prefix: this.#prefix,
-      fs: caller.fs,
-      address: client.address,
-      access: { signal, password },
-      change: { signal, password, lockTokens, if: conditions.if, ifMatch, ifNoneMatch, ifUnmodifiedSince },
-    }
-  }
-
   /** Sends the error response and discards the rest of the body. */
-  async #fail({ request, response }: Dispatchable, error: unknown, caller?: Caller): Promise<void> {
-    this.#sendError(request, response, error, caller)
+  async #fail({ request, response }: Dispatchable, error: unknown, asker?: Asker): Promise<void> {
+    this.#sendError(request, response, error, asker)
     await drain(request)
   }
 
   /** Sends the error response, or closes the connection if the response has begun. Logs internal errors once. */
-  #sendError(request: IncomingMessage, response: ServerResponse, error: unknown, caller?: Caller): void {
+  #sendError(request: IncomingMessage, response: ServerResponse, error: unknown, asker?: Asker): void {
     const cause = error instanceof WebdavError ? undefined : toGatewayError(error)
     if (cause) {
-      const user = caller?.principal.username
+      const user = asker?.username
       const details = { ...(user !== undefined && { user }), protocol: webdav.name, ...requestDetails(request) }
       logInternal(this.#gateway.log, cause, details)
     }
@@ -226,16 +254,53 @@ class WebdavHandler {
     const refusal = toErrorResponse(error)
     // An anonymous client may have credentials that grant access.
     const { denied, unauthenticated } = errorResponses
-    const isChallenged = refusal.status === denied.status && caller?.isDefaultUser === true && cause !== undefined
+    const isChallenged = refusal.status === denied.status && asker?.isDefaultUser === true && cause !== undefined
     const status = isChallenged ? unauthenticated.status : refusal.status
     const headers = { ...refusal.headers, ...(status === unauthenticated.status ? challenge : {}) }
     if (refusal.condition === undefined) {
       sendText(response, status, refusal.message, headers)
       return
     }
-    const detail =
-      cause instanceof LockedError ? `<D:href>${hrefOf(this.#prefix, cause.lock.path, false)}</D:href>` : ''
+    const prefix = asker !== undefined && 'scope' in asker ? asker.scope.prefix : this.#prefix
+    const detail = cause instanceof LockedError ? `<D:href>${hrefOf(prefix, cause.lock.path, false)}</D:href>` : ''
     const element = `<D:${refusal.condition}>${detail}</D:${refusal.condition}>`
     sendXml(response, status, `<D:error xmlns:D="DAV:">${element}</D:error>`, headers)
+  }
+}
+
+const shares = childOf(root, shareFolder)
+
+/** The share that a path below that of this protocol is in. */
+function shareAt(path: Path): PathInShare | undefined {
+  return path.startsWith(shares) ? pathInShare(path) : undefined
+}
+
+/** The folder of a share, among the paths below that of this protocol. */
+function folderOf({ id }: PathInShare): Path {
+  return id === '' ? shares : childOf(shares, id)
+}
+
+/** `asked`: what of the tree it is about, and for whom. */
+function webdavRequestOf<Tree>(
+  { request, response, target, client }: ParsedRequest,
+  asked: Pick<WebdavRequest<Tree>, 'fs' | 'path' | 'prefix' | 'headers' | 'name' | 'isVisitor'>,
+  password?: string,
+): WebdavRequest<Tree> {
+  const signal = signalOf(response)
+  const { lockTokens, conditions } = asked.headers
+  const { ifMatch, ifNoneMatch, ifUnmodifiedSince } = conditions
+  return {
+    request,
+    response,
+    path: asked.path,
+    slash: target.slash,
+    headers: asked.headers,
+    prefix: asked.prefix,
+    fs: asked.fs,
+    name: asked.name,
+    isVisitor: asked.isVisitor,
+    address: client.address,
+    access: { signal, password },
+    change: { signal, password, lockTokens, if: conditions.if, ifMatch, ifNoneMatch, ifUnmodifiedSince },
   }
 }

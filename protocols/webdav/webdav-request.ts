@@ -8,7 +8,8 @@ import type { DavHeaders, Depth } from './headers.js'
 import { hrefOf } from './location.js'
 import { readXml, type XmlElement } from './xml.js'
 
-export interface WebdavRequest {
+/** `Tree`: what a command needs of the tree of the caller. */
+export interface WebdavRequest<Tree = VirtualFs> {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly path: Path
@@ -17,7 +18,11 @@ export interface WebdavRequest {
   readonly headers: DavHeaders
   /** Prefix of every href. */
   readonly prefix: string
-  readonly fs: VirtualFs
+  readonly fs: Tree
+  /** By which the caller knows what has the path; undefined: the name of the path. */
+  readonly name: string | undefined
+  /** Whether the caller is a visitor of a share, who is told nothing of storages. */
+  readonly isVisitor: boolean
   /** IP address of the client. */
   readonly address: string
   /** Options of every read. The signal aborts when the client disconnects. */
@@ -31,7 +36,7 @@ export interface WebdavRequest {
  * interpreted if the caller may not do this at the path. `list`: also reads what is there.
  */
 export async function readBody(
-  { request, fs, path, access }: WebdavRequest,
+  { request, fs, path, access }: WebdavRequest<Pick<VirtualFs, 'assertAllowed'>>,
   action: 'list' | 'lock' | 'properties',
 ): Promise<XmlElement | undefined> {
   await fs.assertAllowed(action, path, access)
@@ -39,7 +44,7 @@ export async function readBody(
 }
 
 /** Handles one request. Rejects with a GatewayError or an HTTP error; the caller then sends the error response. */
-export type Command = (webdavRequest: WebdavRequest) => Promise<void>
+export type Command<Tree = VirtualFs> = (webdavRequest: WebdavRequest<Tree>) => Promise<void>
 
 export const allowedMethods = 'OPTIONS, GET, HEAD, PUT, DELETE, MKCOL, COPY, MOVE, PROPFIND, PROPPATCH, LOCK, UNLOCK'
 
@@ -86,7 +91,7 @@ export function sendText(
 
 export const xmlType = 'application/xml; charset="utf-8"'
 
-export function href(webdavRequest: WebdavRequest, path: Path, folder: boolean): string {
+export function href(webdavRequest: Pick<WebdavRequest, 'prefix'>, path: Path, folder: boolean): string {
   return hrefOf(webdavRequest.prefix, path, folder)
 }
 
@@ -108,7 +113,7 @@ export function hasBody(request: IncomingMessage): boolean {
 }
 
 /** Evaluates the If header of a read. Changes pass it to the tree with their options. */
-export async function checkIf(webdavRequest: WebdavRequest): Promise<void> {
+export async function checkIf(webdavRequest: WebdavRequest<Pick<VirtualFs, 'check'>>): Promise<void> {
   const { conditions } = webdavRequest.headers
   if (conditions.if) await webdavRequest.fs.check(webdavRequest.path, { if: conditions.if }, webdavRequest.access)
 }

@@ -74,7 +74,7 @@ export class OpenShare {
   constructor(
     readonly share: StoredShare,
     /** Those that the creator may share now. */
-    private readonly roots: readonly OpenRoot[],
+    readonly roots: readonly OpenRoot[],
     /** The secret of the visit that has begun, for the cookie of the visitor. Undefined if none has. */
     readonly cookie: string | undefined,
   ) {}
@@ -94,6 +94,22 @@ export class OpenShare {
     return { kind: 'entry', fs: found.fs, path: rest.reduce(childOf, root), name: nameOf(path) }
   }
 
+  /**
+   * As `at`, for a protocol by which a share is a folder, whatever it has: a shared file appears in a folder by its
+   * name. Rejects as `at`, and as a look at the file.
+   */
+  async inFolder(path: Path, options: AccessOptions = {}): Promise<SharedPlace> {
+    const [only] = this.roots
+    const mayBeFile = only !== undefined && this.share.roots.length === 1 && only.name !== ''
+    if (mayBeFile && (path === root || path === childOf(root, only.name))) {
+      const { kind } = await only.fs.stat(root, options)
+      if (kind === 'file') {
+        return path === root ? { kind: 'roots' } : { kind: 'entry', fs: only.fs, path: root, name: only.name }
+      }
+    }
+    return this.at(path)
+  }
+
   /** The entry at a path, with the name by which visitors know it. */
   async view(path: Path, options: AccessOptions = {}): Promise<SharedEntry> {
     const place = this.at(path)
@@ -109,7 +125,7 @@ export class OpenShare {
     const place = this.at(path)
     if (this.#isDropFolder(path)) return { entries: [], total: 0, thumbnails: [], rights: [] }
     const order = options.order ?? this.#order
-    if (place.kind === 'roots') return this.#listRoots({ ...options, order })
+    if (place.kind === 'roots') return this.listRoots({ ...options, order })
     const { entries, total, folder, rights } = await place.fs.list(place.path, { ...options, order })
     // What there is to share is for its creator to say.
     const changing = changingRights.filter((right) => rights.includes(right))
@@ -194,8 +210,8 @@ export class OpenShare {
     return { by: orderBy === '' ? 'given' : orderBy, direction: orderDirection, folders: extractFolder }
   }
 
-  /** Those that exist. */
-  async #listRoots(options: SharedListOptions): Promise<SharedListing> {
+  /** The roots that exist, by the names by which they appear in a folder. */
+  async listRoots(options: SharedListOptions = {}): Promise<SharedListing> {
     const { signal, order, contains = '', offset = 0, limit, foldersOnly } = options
     const found = await Promise.all(this.roots.map((each) => entryOf(each, signal)))
     const there = found.filter((each) => each !== undefined)
@@ -226,7 +242,7 @@ async function entryOf({ fs, name }: OpenRoot, signal: AbortSignal | undefined):
   }
 }
 
-/** A folder that only the share has. */
-function folderEntry(name: string): Entry {
+/** A folder that only a share has. */
+export function folderEntry(name: string): Entry {
   return { name, kind: 'folder', size: 0, modified: new Date(NaN) }
 }

@@ -205,8 +205,8 @@ function shareOf(row: ShareRow, roots: readonly ShareRoot[]): StoredShare {
  */
 function isChanged(before: StoredShare, after: StoredShare | undefined): boolean {
   if (after === undefined) return true
-  const limits = ({ creatorId, mode, password, expires, disabled, allowFrom }: StoredShare) => ({
-    ...{ creatorId, mode, password, expires, disabled, allowFrom },
+  const limits = ({ creatorId, mode, password, expires, disabled, allowFrom, webdav }: StoredShare) => ({
+    ...{ creatorId, mode, password, expires, disabled, allowFrom, webdav },
   })
   if (!isDeepStrictEqual(limits(before), limits(after))) return true
   const isThere = (root: ShareRoot) =>

@@ -35,6 +35,8 @@ export interface VisitorRequest {
   readonly cookie: string | undefined
   /** Whether it begins a visit, unless it is of one. One that asks about headers only does not. */
   readonly begins: boolean
+  /** Whether it uses the share as a drive, which each share has to permit. */
+  readonly asDrive?: boolean
   readonly signal?: AbortSignal | undefined
 }
 
@@ -82,14 +84,15 @@ export class VisitorAccess {
 
   /**
    * Opens a share for a visitor, and begins a visit unless the request is of one. Rejects with the details
-   * `share_id_missing`, `share_missing`, which networks that may not visit it get too, `share_ended`, or
-   * `share_code_wrong`, and with `throttled` after too many wrong codes.
+   * `share_id_missing`, `share_missing`, which networks that may not visit it get too, and drives of a share that is
+   * none, `share_ended`, or `share_code_wrong`, and with `throttled` after too many wrong codes.
    */
   async open(id: string, request: VisitorRequest): Promise<OpenShare> {
     if (id === '') throw new GatewayError('invalid', { detail: 'share_id_missing' })
     const share = this.options.shares.get(id)
     if (share === undefined) throw shareMissing()
     if (share.networks !== undefined && !isWithinNetworks(share.networks, request.address)) throw shareMissing()
+    if (request.asDrive === true && !isDrive(share)) throw shareMissing()
     const roots = await this.#openRoots(share, request)
     this.#checkCode(share, request)
     return new OpenShare(share, roots, await this.#enter(share, roots, request))
@@ -209,6 +212,11 @@ export class VisitorAccess {
       throw error
     }
   }
+}
+
+/** Whether visitors may use a share as a drive. One to upload to shows nothing. */
+function isDrive({ webdav, mode }: ShareRow): boolean {
+  return webdav && mode !== 'upload'
 }
 
 /** Errors by which the creator may not share something. */

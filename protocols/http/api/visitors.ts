@@ -1,40 +1,13 @@
 /** Requests of visitors of shares: which share they are about, and what makes them requests of one visit. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { childOf, cleanPath, root, segmentsOf, type Path } from '../../../src/base/path.js'
+import { root, type Path } from '../../../src/base/path.js'
 import type { OpenShare } from '../../../src/shares/open-share.js'
+import { pathInShare } from '../../../src/shares/path-in-share.js'
 import { visitTime } from '../../../src/shares/visitor-access.js'
 import { asVisitor } from '../../../src/shares/visitor-errors.js'
+import { visitorHeaders } from '../../lib/visitor-headers.js'
 import { cookieOf, setCookie } from './cookies.js'
 import { signalOf, type Exchange, type HttpApi } from './http-api.js'
-
-/** A path within a share. */
-export interface PathInShare {
-  /** Empty if the path has none. */
-  readonly id: string
-  readonly path: Path
-}
-
-/** `@s` and the id of a share begin a path that is not of the tree. */
-const shareFolder = '@s'
-
-/**
- * The share and the path within it for `/@s/ID` and paths below it; undefined for a path of the tree. Throws as
- * `cleanPath`.
- */
-export function pathInShare(text: string): PathInShare | undefined {
-  if (!text.includes(shareFolder)) return undefined
-  const [first, id = '', ...rest] = segmentsOf(cleanPath(text))
-  return first === shareFolder ? { id, path: rest.reduce(childOf, root) } : undefined
-}
-
-/** Whether a path to be made or written is one below a share. The names above that are those of the tree. */
-export function isBelowShare(text: string): boolean {
-  const found = pathInShare(text)
-  return found !== undefined && found.path !== root
-}
-
-/** Headers of all responses to visitors: nothing leads others to a share. */
-const visitorHeaders = { 'Referrer-Policy': 'no-referrer', 'X-Robots-Tag': 'noindex' } as const
 
 const cookieName = 'tidegate_visit'
 

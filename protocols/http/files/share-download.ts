@@ -6,6 +6,7 @@ import { asVisitor } from '../../../src/shares/visitor-errors.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { urlClientOf } from '../../lib/client.js'
 import { sendFile } from '../../lib/send.js'
+import { visitorCaching } from '../../lib/visitor-headers.js'
 import { withResponses } from '../api/errors.js'
 import { parseQuery } from '../api/fields.js'
 import type { HttpApi } from '../api/http-api.js'
@@ -24,7 +25,7 @@ export async function downloadShared(api: HttpApi, request: IncomingMessage, res
     asVisitor(async () => {
       const share = await openShare(api, request, response, id, query.get('pwd') ?? '')
       const { password, mode } = share.share
-      response.setHeader('Cache-Control', password === '' ? 'private, no-cache' : 'private, no-store')
+      response.setHeader('Cache-Control', visitorCaching(password))
       const place = share.at(path)
       if (place.kind === 'roots') throw new GatewayError('is_folder')
       if (mode === 'upload') throw new GatewayError(path === root ? 'is_folder' : 'not_found')

@@ -1,6 +1,6 @@
 /** The URLs of what shares have: /sd/ID and those below it. */
 import { resolvePath, root } from '../../../src/base/path.js'
-import type { PathInShare } from '../api/visitors.js'
+import type { PathInShare } from '../../../src/shares/path-in-share.js'
 import { splitDownloadUrl } from './download-url.js'
 
 const prefix = '/sd/'

@@ -15,7 +15,8 @@ import { endpoint } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
 import { choice, flag, paging, text } from '../api/fields.js'
 import { accessOptions, treeHeaders } from '../api/access-options.js'
-import { openForVisitor, pathInShare, type VisitorPath } from '../api/visitors.js'
+import { pathInShare } from '../../../src/shares/path-in-share.js'
+import { openForVisitor, type VisitorPath } from '../api/visitors.js'
 import {
   mountDetails,
   absoluteUrl,

@@ -34,7 +34,8 @@ import {
   visitorChangeRefusals,
   visitorRefusals,
 } from '../api/refusals.js'
-import { isBelowShare, openForVisitor } from '../api/visitors.js'
+import { isBelowShare } from '../../../src/shares/path-in-share.js'
+import { openForVisitor } from '../api/visitors.js'
 import { taskData, taskObject } from '../compat/task-object.js'
 
 const transferFields = z.object({

@@ -19,7 +19,8 @@ import {
   visitorRefusals,
   visitorUploadRefusals,
 } from '../api/refusals.js'
-import { isBelowShare, openForVisitor, type VisitorPath } from '../api/visitors.js'
+import { isBelowShare } from '../../../src/shares/path-in-share.js'
+import { openForVisitor, type VisitorPath } from '../api/visitors.js'
 import { taskData, taskObject } from '../compat/task-object.js'
 import { notDigest, notInteger, uploadHeaders, type UploadHeaders } from '../files/upload-headers.js'
 import { verifiedSource } from '../../../src/contract/sources.js'

@@ -24,7 +24,8 @@ import { wireTime } from '../compat/object.js'
 import { sendErrorPage } from '../site/pages.js'
 import { accessDenied, pathRefusals, visitorRefusals } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'
-import { openForVisitor, pathInShare, type VisitorPath } from '../api/visitors.js'
+import { pathInShare } from '../../../src/shares/path-in-share.js'
+import { openForVisitor, type VisitorPath } from '../api/visitors.js'
 
 const path = text
   .meta({ example: '/folder' })

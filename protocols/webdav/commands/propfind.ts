@@ -2,8 +2,8 @@
 import type { Entry } from '../../../src/contract/entry.js'
 import { isGatewayError } from '../../../src/base/errors.js'
 import { Pauses } from '../../../src/base/pauses.js'
-import { childOf, type Path } from '../../../src/base/path.js'
-import type { Property, PropertyName } from '../../../src/tree/virtual-fs.js'
+import { childOf, root, type Path } from '../../../src/base/path.js'
+import type { Property, PropertyName, VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { parsePropfind, type PropertyQuery } from '../bodies.js'
 import { WebdavError, partStatuses } from '../errors.js'
 import {
@@ -28,12 +28,19 @@ const unlistable = ['denied', 'hidden', 'password_required', 'throttled', 'not_f
 /** Maximum number of resources in a response of depth infinity (RFC 4918 §9.1.1). */
 const infiniteDepthLimit = 10_000
 
-export const propfind: Command = async (webdavRequest) => {
+/** What PROPFIND needs of a tree. */
+export type ListedTree = Pick<
+  VirtualFs,
+  'assertAllowed' | 'check' | 'locks' | 'memberProperties' | 'pages' | 'properties' | 'stat' | 'usageOrUndefined'
+>
+
+export const propfind: Command<ListedTree> = async (webdavRequest) => {
   const depth = webdavRequest.headers.depth ?? 'infinity'
   const query = parsePropfind(await readBody(webdavRequest, 'list'))
   await checkIf(webdavRequest)
-  const { fs, path, access } = webdavRequest
-  const entry = await fs.stat(path, access)
+  const { fs, path, access, name } = webdavRequest
+  const found = await fs.stat(path, access)
+  const entry = name === undefined ? found : { ...found, name }
   const output = new PropfindResponse(webdavRequest, query)
   await output.addTarget(entry)
   if (depth !== 0 && entry.kind === 'folder') {
@@ -57,14 +64,14 @@ interface Members {
 
 /** Writes the response of one PROPFIND. */
 class PropfindResponse {
-  readonly #webdavRequest: WebdavRequest
+  readonly #webdavRequest: WebdavRequest<ListedTree>
   readonly #out: Multistatus
   readonly #pauses: Pauses
   readonly #renderContext: RenderOptions
   readonly #render: (subject: Resource, dead: readonly Property[]) => string
   readonly #needs: { readonly dead: boolean; readonly locks: boolean; readonly quota: boolean }
 
-  constructor(webdavRequest: WebdavRequest, query: PropertyQuery) {
+  constructor(webdavRequest: WebdavRequest<ListedTree>, query: PropertyQuery) {
     this.#pauses = new Pauses(webdavRequest.access.signal)
     this.#webdavRequest = webdavRequest
     this.#out = new Multistatus(webdavRequest.response)
@@ -83,7 +90,9 @@ class PropfindResponse {
     const locks = this.#needs.locks ? await fs.locks(path, access) : []
     const dead = this.#needs.dead ? await fs.properties(path, access) : []
     const usage = this.#needs.quota && entry.kind === 'folder' ? await this.#usage(path) : undefined
-    const target = href(this.#webdavRequest, path, entry.kind === 'folder')
+    const isFolder = entry.kind === 'folder'
+    // A shared file is the root of its tree.
+    const target = path === root && !isFolder ? this.#webdavRequest.prefix : href(this.#webdavRequest, path, isFolder)
     this.#out.add(this.#response(target, { entry, locks, usage }, dead))
   }
 
@@ -271,7 +280,7 @@ function isLockDiscovery({ namespace, name }: PropertyName): boolean {
 }
 
 /** Whether the client prefers a minimal response: RFC 8144 §2.1, or the older Brief header of Windows clients. */
-function isMinimal({ request }: WebdavRequest): boolean {
+function isMinimal({ request }: Pick<WebdavRequest, 'request'>): boolean {
   const { prefer, brief } = request.headers
   return brief === 't' || (typeof prefer === 'string' && /(^|[\s,])return=minimal\b/.test(prefer))
 }

@@ -13,7 +13,7 @@ export const proppatch: Command = async (webdavRequest) => {
   const changes = parsePropertyUpdate(await readBody(webdavRequest, 'properties'))
   const entry = await webdavRequest.fs.stat(webdavRequest.path, webdavRequest.access)
   const target = href(webdavRequest, webdavRequest.path, entry.kind === 'folder')
-  const classified = changes.map((change) => ({ name: nameOf(change), verdict: classify(change) }))
+  const classified = changes.map((change) => ({ name: nameOf(change), verdict: classify(change, webdavRequest) }))
   const refused = classified.filter(({ verdict }) => verdict === 'refused')
   const names = uniqueNames(classified.map(({ name }) => name))
   const failed = new Set(refused.map(({ name }) => keyOf(name)))
@@ -49,13 +49,14 @@ export const proppatch: Command = async (webdavRequest) => {
 }
 
 /** Classifies a change: stored as a dead property, a new modification time, or refused. */
-function classify(change: PropertyChange): 'stored' | 'refused' | Date {
+function classify(change: PropertyChange, { fs }: WebdavRequest): 'stored' | 'refused' | Date {
   const name = nameOf(change)
   if ('set' in change) {
     const time = timeOf(change.set)
     if (time !== undefined) return Number.isNaN(time) ? 'refused' : new Date(time)
   }
-  return liveProperty(name) && !isOverridable(name) ? 'refused' : 'stored'
+  const isProtected = liveProperty(name) !== undefined && !isOverridable(name)
+  return isProtected || !fs.mayChangeProperty(change) ? 'refused' : 'stored'
 }
 
 /**

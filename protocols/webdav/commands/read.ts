@@ -26,7 +26,9 @@ export const get: Command = async (webdavRequest) => {
   }
 }
 
-function send({ request, response, prefix, fs, path, access, address }: WebdavRequest): Promise<void> {
+function send(webdavRequest: WebdavRequest): Promise<void> {
+  const { request, response, prefix, fs, path, name, isVisitor, access, address } = webdavRequest
+  if (isVisitor) return sendFile(request, response, { fs, path, name, access })
   const redirect = ({ url }: RedirectRoute) => {
     // A URL of this gateway is relative to the site path, which is the prefix without the path of this protocol.
     const location = url.startsWith('/') ? prefix.slice(0, -webdav.path.length) + url : url

@@ -142,6 +142,7 @@ const lockFirst: readonly Step[] = [
   { request: 'UNLOCK /dav/windows/new.txt', headers: { 'lock-token': '{token}' }, answer: status(204) },
 ]
 
+/** What is not done on a share, in which nothing is renamed or removed: see `windowsOnShare`. */
 const folders: readonly Step[] = [
   { request: 'PROPFIND /dav/windows/New%20folder', headers: { ...depth0, 'content-length': '0' }, answer: status(404) },
   { request: 'MKCOL /dav/windows/New%20folder', headers: { ...translate, 'content-length': '0' }, answer: status(201) },
@@ -194,4 +195,41 @@ export const windows: Trace = {
   userAgent: 'Microsoft-WebDAV-MiniRedir/10.0.19045',
   folder: 'windows',
   steps: [...mount, ...copyIn, ...lockFirst, ...folders],
+}
+
+/** Explorer asks the folders above the one that is mounted. */
+const parents: readonly Step[] = ['/dav', '/dav/@s'].map((folder) => ({
+  request: `PROPFIND ${folder}`,
+  headers: { ...translate, ...depth0, 'content-length': '0' },
+  answer: { status: 207, hrefs: [`${folder}/`], properties: { [`${folder}/`]: { resourcetype: /collection/ } } },
+}))
+
+/** A new folder gets its times, and the name that it has been given first stays: a share renames nothing. */
+const newFolder: readonly Step[] = [
+  ...folders.slice(0, 3),
+  {
+    request: 'MOVE /dav/windows/New%20folder',
+    headers: { ...translate, overwrite: 'F', destination: '{dav}/windows/Photos%20%232' },
+    answer: status(403),
+  },
+  { request: `DELETE ${name}`, headers: translate, answer: status(403) },
+]
+
+/**
+ * The same on a drive at the path `drive`: a share that visitors may also change, and which is empty before. `{dav}`
+ * stands for the URL of the drive.
+ */
+export function windowsOnShare(drive: string): Pick<Trace, 'userAgent' | 'steps'> {
+  const steps = [...parents, ...mount, ...copyIn, ...lockFirst, ...newFolder]
+  return { userAgent: windows.userAgent, steps: steps.map((step) => moved(step, drive)) }
+}
+
+/** With the path of the drive in all texts. */
+function moved<Part>(part: Part, drive: string): Part {
+  if (typeof part === 'string')
+    return part.replaceAll('{dav}/windows', '{dav}').replaceAll('/dav/windows', drive) as Part
+  if (typeof part !== 'object' || part === null || part instanceof RegExp) return part
+  if (Array.isArray(part)) return part.map((each: unknown) => moved(each, drive)) as Part
+  const entries = Object.entries(part).map(([key, value]) => [moved(key, drive), moved(value as unknown, drive)])
+  return Object.fromEntries(entries) as Part
 }
