@@ -95,8 +95,8 @@ export class Drives {
   }
 
   /**
-   * Explorer of Windows asks the folders above a drive with the credentials of the drive. Those of a share show an empty
-   * folder there. Undefined for other credentials: an account of the same name comes first.
+   * Explorer of Windows asks the folders above a drive with the credentials of the drive. Those of a share show an
+   * empty folder there. Undefined for other credentials: an account of the same name comes first.
    */
   async openRoot(asked: DriveRequest): Promise<DriveVisitor | undefined> {
     const { authorization } = asked.request.headers

@@ -31,7 +31,7 @@ const lockSizePerUser = 2 * 1024 * 1024
 export const locksPerShare = 100
 
 /**
- * The maximum lifetime of a lock of a share, in seconds. It ends soon after the share, since nobody can refresh it then.
+ * The maximum lifetime of a lock of a share, in seconds. Nobody can refresh it when the share has ended.
  */
 export const maxShareLockSeconds = 3600
 

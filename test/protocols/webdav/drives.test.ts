@@ -6,6 +6,7 @@ import { permissionBits, type Permission } from '../../../src/accounts/principal
 import { asPath } from '../../../src/base/path.js'
 import { locksPerShare, maxShareLockSeconds } from '../../../src/locks/webdav-locks.js'
 import type { ShareFields } from '../../../src/shares/shares.js'
+import '../../fast-hashes.js'
 import { startGateway, type RunningGateway } from '../../gateway.js'
 import { until } from '../../until.js'
 import { basic, lockinfo, propfind, proppatch, sender, texts, tokenOf, type Reply, type Send } from './dav-client.js'
