@@ -103,6 +103,11 @@ export class ShareUpload {
     this.reserved += added
   }
 
+  /** Tells of bytes that are stored without a source: those of a copy. */
+  copied(bytes: number): void {
+    this.#received = bytes
+  }
+
   /** Counts what was stored. `files`: how many were made. */
   async finish(files: number): Promise<void> {
     this.#hasEnded = true
@@ -116,6 +121,6 @@ export class ShareUpload {
   }
 }
 
-function shareFull(): GatewayError {
+export function shareFull(): GatewayError {
   return new GatewayError('no_space', { detail: 'share_full' })
 }

@@ -3,18 +3,26 @@
  * `src/tree/policy/`; here is what no other tree has: the limits of a share, new names in place of those that exist,
  * and a root that is not made again. Every protocol gets this tree, so that none of them can pass by.
  */
-import { GatewayError, isGatewayError, undefinedIfMissing, type ErrorCode } from '../base/errors.js'
+import { joinSignals } from '../base/cancellation.js'
+import { GatewayError, isGatewayError, TreeError, undefinedIfMissing, type ErrorCode } from '../base/errors.js'
 import { checkName, childOf, maxNameLength, nameOf, root, segmentsOf, under, type Path } from '../base/path.js'
 import type { OpenFile, OpenMode } from '../contract/capabilities.js'
 import type { Source } from '../contract/call-options.js'
+import type { Entry } from '../contract/entry.js'
 import type { LockRequest } from '../database/rows.js'
 import type { ShareScope, Principal } from '../accounts/principal.js'
 import type { FolderOptions } from '../tree/entry-changes.js'
 import type { FileOpenOptions, FileWriteOptions } from '../tree/file-content.js'
 import type { LockResult } from '../tree/locks-and-properties.js'
-import type { AccessOptions, ChangeOptions, Reservation, WriteResult } from '../tree/operation-options.js'
-import { VirtualFs, type TreeDependencies, type WritableTreeFile } from '../tree/virtual-fs.js'
-import type { ShareUpload, ShareUploads } from './share-uploads.js'
+import type {
+  AccessOptions,
+  ChangeOptions,
+  Reservation,
+  TransferResult,
+  WriteResult,
+} from '../tree/operation-options.js'
+import { VirtualFs, type TransferOptions, type TreeDependencies, type WritableTreeFile } from '../tree/virtual-fs.js'
+import { shareFull, type ShareUpload, type ShareUploads } from './share-uploads.js'
 
 /** The highest number of a new name. */
 const maxNumber = 1 << 17
@@ -52,6 +60,59 @@ export class SharedTree extends VirtualFs {
       const replacing = (upload: ShareUpload) => super.write(path, upload.counted(source), options)
       return this.#counting(source.size, isThere ? 0 : 1, replacing)
     })
+  }
+
+  /**
+   * What it makes counts as uploaded. Rejects as `write`, and as `VirtualFs.copy`. One that fails after its folder was
+   * made counts as one that does not. Files that others add meanwhile are counted once.
+   */
+  override copy(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
+    return this.#changing(options, async () => {
+      const { bytes, files } = await this.#sizeOf(from, options)
+      const before = await this.#kindOf(to, options)
+      const upload = await this.uploads.begin(this.#share.id, bytes, before === 'file' && files === 1 ? 0 : files)
+      upload.copied(bytes)
+      let done = 0
+      const growth = new AbortController()
+      const joined = joinSignals(options.signal, growth.signal)
+      // What is copied may grow meanwhile.
+      const advance = (more: number) => {
+        done += more
+        if (done <= bytes) return
+        upload.copied(done)
+        growth.abort()
+      }
+      try {
+        const result = await super.copy(from, to, { ...options, advance, signal: joined.signal })
+        await upload.finish(before === 'file' && files === 1 ? 0 : files)
+        return result
+      } catch (error) {
+        if (before !== 'folder' && (await this.#kindOf(to).catch(() => 'folder')) === 'folder')
+          await upload.finish(files)
+        throw growth.signal.aborted ? shareFull() : error
+      } finally {
+        joined.release()
+        await upload.release()
+      }
+    })
+  }
+
+  /** What a copy of it makes. */
+  async #sizeOf(path: Path, { signal, deep }: TransferOptions): Promise<{ bytes: number; files: number }> {
+    const { kind, size } = await super.stat(path, { signal })
+    if (kind !== 'folder') return { bytes: size, files: 1 }
+    let [bytes, files] = [0, 0]
+    if (deep === false) return { bytes, files }
+    for await (const { entry } of super.members(path, [], { signal })) {
+      if (entry.kind === 'folder') continue
+      bytes += entry.size
+      files += 1
+    }
+    return { bytes, files }
+  }
+
+  async #kindOf(path: Path, { signal }: AccessOptions = {}): Promise<Entry['kind'] | undefined> {
+    return (await undefinedIfMissing(super.stat(path, { signal }), 'parent_missing', 'not_folder'))?.kind
   }
 
   override mkdir(path: Path, options: FolderOptions = {}): Promise<void> {
@@ -101,6 +162,8 @@ export class SharedTree extends VirtualFs {
     try {
       return await change(mode)
     } catch (error) {
+      // A part was changed.
+      if (error instanceof TreeError) throw error
       if (!isGatewayError(error, ...refusals) || isAboutName(error)) throw error
       throw notWritable(error)
     }
@@ -122,8 +185,8 @@ export class SharedTree extends VirtualFs {
     }
   }
 
-  async #isThere(path: Path, { signal }: AccessOptions): Promise<boolean> {
-    return (await undefinedIfMissing(super.stat(path, { signal }), 'parent_missing', 'not_folder')) !== undefined
+  async #isThere(path: Path, options: AccessOptions): Promise<boolean> {
+    return (await this.#kindOf(path, options)) !== undefined
   }
 
   /** Adds a file by its name, or by the first of `name (1)`, `name (2)` … that is free. */
