@@ -78,6 +78,24 @@ void t.test('docs/shares.md: visitors get what the page says', { skip: lacks('cu
     t.match(await ask('/sd/inbox/report.pdf', 'curl'), { status: 404 }, 'what was uploaded is not read back')
     t.equal((await readdir(inbox)).length, 3)
   })
+
+  await t.test('A folder for a client, with a drive', async (t) => {
+    const here = await runExample(t, running, 'A folder for a client, with a drive')
+    t.equal(await readFile(join(here, 'plan.copy'), 'utf8'), 'content of plan.txt')
+    const dav = async (method: string, path: string, code = 'harbour-9') => {
+      const authorization = `Basic ${Buffer.from(`client:${code}`).toString('base64')}`
+      const headers = { authorization, ...(method === 'PROPFIND' && { depth: '0' }) }
+      const response = await fetch(running.davUrl + path, { method, headers, ...(method === 'PUT' && { body: 'new' }) })
+      return { status: response.status, text: await response.text() }
+    }
+    t.match(await dav('PUT', '@s/client/plan.txt'), { status: 204 })
+    t.match(await dav('DELETE', '@s/client/plan.txt'), { status: 403 })
+    t.equal(await readFile(join(files, 'client', 'plan.txt'), 'utf8'), 'new')
+    t.match(await dav('PROPFIND', '@s/client/', 'another'), { status: 401 })
+    const parent = await dav('PROPFIND', '')
+    t.equal(parent.status, 207)
+    t.notMatch(parent.text, /ann|inbox|plan/)
+  })
 })
 
 void t.test('docs/shares.md names each state', (t) => {
