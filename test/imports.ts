@@ -13,8 +13,16 @@ interface Import {
 const importLine =
   /(?:^|\n)\s*(?:import|export)\s+(type\s)?[^'"]*?from\s+'([^']+)'|\bimport\(\s*'([^']+)'\s*\)|(?:^|\n)import\s+'([^']+)'/g
 
-/** The imports of `file`, whose path is relative to the checkout, as those of the result are. */
-export function importsOf(file: string): Import[] {
+const read = new Map<string, readonly Import[]>()
+
+/** The imports of `file`, whose path is relative to the checkout, as those of the result are. Each file is read once. */
+export function importsOf(file: string): readonly Import[] {
+  const imports = read.get(file) ?? importsIn(file)
+  read.set(file, imports)
+  return imports
+}
+
+function importsIn(file: string): readonly Import[] {
   return Array.from(readFileSync(file, 'utf8').matchAll(importLine), ([, type, from, loaded, run]) => {
     const name = from ?? loaded ?? run ?? ''
     const isFile = name.startsWith('.')

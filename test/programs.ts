@@ -1,5 +1,5 @@
 /** Programs that tests run, each with its Debian package. */
-import { spawnSync, type StdioOptions } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { accessSync, constants, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -117,10 +117,10 @@ export function lacks(...names: readonly string[]): string | false {
 }
 
 /**
- * Installs missing programs (as root on a system with apt-get), and reports those that cannot be installed. Returns the
- * programs that are still missing.
+ * Installs missing programs (as root on a system with apt-get), and reports those that cannot be installed. Resolves to
+ * the programs that are still missing.
  */
-export function setUpPrograms(say: (line: string) => void): readonly Program[] {
+export async function setUpPrograms(say: (line: string) => void): Promise<readonly Program[]> {
   const missing = programs.filter((program) => findProgram(program.name) === undefined)
   if (missing.length === 0) return []
   const packages = [
@@ -134,16 +134,16 @@ export function setUpPrograms(say: (line: string) => void): readonly Program[] {
     return missing
   }
   say(`Installing ${[...packages, ...unpacked].join(' ')} for the tests.`)
-  const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  const install = (): boolean =>
-    spawnSync(apt, ['install', '--yes', '--no-install-recommends', ...packages], {
-      env: environment,
-      stdio: ['ignore', 'ignore', 'inherit'],
-    }).status === 0 && unpacked.every((name) => unpack(apt, name))
+  const install = async (): Promise<boolean> => {
+    const words = ['-o', 'Dpkg::Options::=--force-unsafe-io', 'install', '--yes', '--no-install-recommends']
+    if (!(await succeeds(apt, [...words, ...packages]))) return false
+    for (const name of unpacked) if (!(await unpack(apt, name))) return false
+    return true
+  }
   // Package lists may be absent, as in a new container, or old. They are fetched only if the first attempt fails.
-  if (!install()) {
-    spawnSync(apt, ['update'], { env: environment, stdio: ['ignore', 'ignore', 'inherit'] })
-    install()
+  if (!(await install())) {
+    await succeeds(apt, ['update'])
+    await install()
   }
   const still = missing.filter((program) => findProgram(program.name) === undefined)
   if (still.length > 0) say(`Could not install: ${still.map((program) => program.name).join(', ')}.`)
@@ -151,18 +151,26 @@ export function setUpPrograms(say: (line: string) => void): readonly Program[] {
 }
 
 /** Unpacks the files of a package without installing it. */
-function unpack(apt: string, name: string): boolean {
+async function unpack(apt: string, name: string): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-package-'))
   try {
-    const stdio: StdioOptions = ['ignore', 'ignore', 'inherit']
     // apt's own download user cannot write to this folder.
-    const download = spawnSync(apt, ['-o', 'APT::Sandbox::User=root', 'download', name], { cwd: folder, stdio })
+    const isDownloaded = await succeeds(apt, ['-o', 'APT::Sandbox::User=root', 'download', name], folder)
     const [file] = readdirSync(folder)
-    if (download.status !== 0 || file === undefined) return false
-    return spawnSync('dpkg-deb', ['--extract', join(folder, file), unpackedFolder], { stdio }).status === 0
+    if (!isDownloaded || file === undefined) return false
+    return await succeeds('dpkg-deb', ['--extract', join(folder, file), unpackedFolder])
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** Whether the program ends with status 0. */
+async function succeeds(program: string, words: readonly string[], cwd?: string): Promise<boolean> {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  const child = spawn(program, words, { env, cwd, stdio: ['ignore', 'ignore', 'inherit'] })
+  return new Promise((resolve) => {
+    child.on('error', () => resolve(false)).on('close', (status) => resolve(status === 0))
+  })
 }
 
 /**

@@ -23,6 +23,8 @@ interface SuiteOptions {
    * without a known duration start before them, in the order of `files`.
    */
   readonly durations?: string
+  /** Files that start only once `done` has resolved. Files that need nothing of it start meanwhile. */
+  readonly after?: { readonly needs: (file: TestFile) => boolean; readonly done: Promise<unknown> }
   /** Compiled files beside this one that are loaded before each test file. */
   readonly preloaded: readonly string[]
   readonly say: (line: string) => void
@@ -49,7 +51,7 @@ export function killRunning(): void {
  * failure is repeatable. The second run does not change the totals.
  */
 export async function runSuite(options: SuiteOptions): Promise<Totals> {
-  const { files, jobs, quiet = [], durations, say } = options
+  const { files, jobs, quiet = [], durations, after, say } = options
   const total: Totals = { passed: 0, failed: 0, skipped: 0 }
   const took = new Map(readDurations(durations))
   const failed: TestFile[] = []
@@ -63,8 +65,16 @@ export async function runSuite(options: SuiteOptions): Promise<Totals> {
     total.skipped += results.skipped
     if (results.failed > 0) failed.push(file)
   }
+  let isDone = after === undefined
+  void after?.done.then(() => (isDone = true))
+  /** Takes the next file out of the list. */
+  const next = async (waiting: TestFile[]): Promise<TestFile | undefined> => {
+    const index = waiting.findIndex((file) => isDone || after?.needs(file) === false)
+    if (index < 0 && waiting.length > 0) await after?.done
+    return waiting.splice(Math.max(index, 0), 1)[0]
+  }
   const worker = async (waiting: TestFile[]): Promise<void> => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) await run(file)
+    for (let file = await next(waiting); file !== undefined; file = await next(waiting)) await run(file)
   }
   const length = ({ name }: TestFile) => took.get(name) ?? 1e6
   const beside = files.filter(({ name }) => !quiet.includes(name)).sort((one, other) => length(other) - length(one))
