@@ -1,6 +1,6 @@
 /** Builds another commit of Tidegate. Relies on two names only: `npm run build` and `dist/src/main.js`. */
 import { existsSync } from 'node:fs'
-import { readFile, symlink } from 'node:fs/promises'
+import { cp, readFile, symlink } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { run } from './programs.js'
@@ -17,7 +17,7 @@ const program = join('dist', 'src', 'main.js')
 
 /**
  * Builds a commit in a worktree at `folder`, which must not exist. Passes a function that removes it to `onEnd`. Uses
- * the packages of this checkout unless the lock files differ. `commit` may also be the folder of a checkout that is
+ * the packages of this checkout; where the lock files differ, a copy with those of the commit. `commit` may also be the folder of a checkout that is
  * already built.
  */
 export async function build(
@@ -34,11 +34,14 @@ export async function build(
   onEnd(() => git('worktree', 'remove', '--force', folder))
   await git('worktree', 'add', '--quiet', '--detach', folder, hash)
   const lock = (checkout: string) => readFile(join(checkout, 'package-lock.json'), 'utf8')
+  const packages = [join(root, 'node_modules'), join(folder, 'node_modules')] as const
   if ((await lock(root)) === (await lock(folder))) {
-    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+    await symlink(...packages)
   } else {
     say(`${title}: package-lock.json differs, its packages are installed`)
-    await run('npm', ['ci', '--prefix', folder], { minutes: 20 })
+    // Most are the same, and need not be downloaded and compiled again.
+    await cp(...packages, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true })
+    await run('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', folder], { minutes: 20 })
   }
   say(`${title} is built`)
   await run('npm', ['run', '--silent', 'build', '--prefix', folder], { minutes: 20 })
