@@ -79,14 +79,19 @@ function visibleTo(rules: Rules, who: Principal, password?: string): VisibleName
 
 const path = ({ parent, name }: IndexedName): Path => childOf(parent, name)
 
+/** All names in the order of results, with what queries compare. */
+const inOrder = all
+  .map((entry) => ({ entry, at: path(entry), folded: foldName(entry.name), bytes: Buffer.from(entry.name) }))
+  .sort((one, other) => Buffer.compare(one.bytes, other.bytes))
+
 function expected(keywords: string, below: string, isSeen: (path: Path) => boolean = () => true): IndexedName[] {
   const words = searchWords(keywords)
-  return all
+  return inOrder
     .filter(
-      ({ parent, name }) => isWithin(asPath(below), parent) && words.every((word) => foldName(name).includes(word)),
+      ({ entry, folded }) => isWithin(asPath(below), entry.parent) && words.every((word) => folded.includes(word)),
     )
-    .filter((each) => isSeen(path(each)))
-    .sort((one, other) => Buffer.compare(Buffer.from(one.name), Buffer.from(other.name)))
+    .filter(({ at }) => isSeen(at))
+    .map(({ entry }) => entry)
 }
 
 const ask = (keywords: string, fields: Partial<SearchOptions> = {}): SearchOptions => ({
@@ -97,109 +102,125 @@ const ask = (keywords: string, fields: Partial<SearchOptions> = {}): SearchOptio
   ...fields,
 })
 
-onEveryEngine(
-  'every query returns all matching names in the same order, whatever the words, the folder and the number of hits',
-  async (t, openIndex) => {
-    // newStore() empties the folder of the test.
+onEveryEngine('many names', async (t, openIndex) => {
+  const index = await filled(t, openIndex)
+
+  await t.test(
+    'every query returns all matching names in the same order, whatever the words, the folder and the number of hits',
+    async (t) => {
+      const rules = await Rules.load(await newStore(t))
+      t.equal(await index.writer.count(), count)
+      const visible = () => visibleTo(rules, principal())
+      for (const [keywords, below] of [
+        ['common', '/'],
+        ['COMMON', '/f3'],
+        ['common', '/f3/sub 4'],
+        ['common 123', '/'],
+        ['39999', '/'],
+        ['a', '/'],
+        ['é', '/f1'],
+        ['%', '/'],
+        ['_ %', '/'],
+        ['ab', '/'],
+        ['bad', '/f2/sub 5'],
+        ['common é', '/f'],
+        ['zz', '/'],
+        ['z', '/'],
+        ['ommon ommo com', '/'],
+      ] as const) {
+        const want = expected(keywords, below)
+        for (const offset of [0, 150, 12_345]) {
+          const { names, total } = await findNames(
+            index.reader,
+            visible(),
+            asPath(below),
+            ask(keywords, { offset }),
+            endless,
+          )
+          t.equal(total, want.length, `${keywords} below ${below}: total`)
+          t.same(
+            names.map(path),
+            want.slice(offset, offset + 100).map(path),
+            `${keywords} below ${below} from ${offset}`,
+          )
+        }
+      }
+      const { total } = await findNames(
+        index.reader,
+        visible(),
+        asPath('/'),
+        ask('common', { kind: 'folders' }),
+        endless,
+      )
+      t.equal(total, count / 5)
+      t.equal(
+        (await findNames(index.reader, visible(), asPath('/'), ask('common', { kind: 'files' }), endless)).total,
+        (count / 5) * 4,
+      )
+    },
+  )
+
+  await t.test('names that rules close or hide are neither returned nor counted', async (t) => {
     const rules = await Rules.load(await newStore(t))
-    const index = await filled(t, openIndex)
-    t.equal(await index.writer.count(), count)
-    const visible = () => visibleTo(rules, principal())
-    for (const [keywords, below] of [
-      ['common', '/'],
-      ['COMMON', '/f3'],
-      ['common', '/f3/sub 4'],
-      ['common 123', '/'],
-      ['39999', '/'],
-      ['a', '/'],
-      ['é', '/f1'],
-      ['%', '/'],
-      ['_ %', '/'],
-      ['ab', '/'],
-      ['bad', '/f2/sub 5'],
-      ['common é', '/f'],
-      ['zz', '/'],
-      ['z', '/'],
-      ['ommon ommo com', '/'],
-    ] as const) {
-      const want = expected(keywords, below)
-      for (const offset of [0, 150, 12_345]) {
-        const { names, total } = await findNames(
-          index.reader,
-          visible(),
-          asPath(below),
-          ask(keywords, { offset }),
-          endless,
-        )
-        t.equal(total, want.length, `${keywords} below ${below}: total`)
-        t.same(names.map(path), want.slice(offset, offset + 100).map(path), `${keywords} below ${below} from ${offset}`)
+    const who: Principal = principal({ may: [] })
+    const search = async (fields: Partial<SearchOptions> = {}, password?: string) =>
+      findNames(
+        index.reader,
+        visibleTo(rules, who, password),
+        asPath('/'),
+        ask('common', { limit: 50, ...fields }),
+        endless,
+      )
+    const compare = async (text: string, isSeen: (path: Path) => boolean, password?: string) => {
+      const want = expected('common', '/', isSeen)
+      for (const offset of [0, 7000]) {
+        const { names, total } = await search({ offset }, password)
+        t.equal(total, want.length, `${text}: total`)
+        t.same(names.map(path), want.slice(offset, offset + 50).map(path), text)
       }
     }
-    const { total } = await findNames(index.reader, visible(), asPath('/'), ask('common', { kind: 'folders' }), endless)
-    t.equal(total, count / 5)
-    t.equal(
-      (await findNames(index.reader, visible(), asPath('/'), ask('common', { kind: 'files' }), endless)).total,
-      (count / 5) * 4,
-    )
-  },
-)
+    const closed = (folder: string, except?: string) => (path: Path) =>
+      !isWithin(asPath(folder), parentOf(path)) || (except !== undefined && isWithin(asPath(except), parentOf(path)))
 
-onEveryEngine('names that rules close or hide are neither returned nor counted', async (t, openIndex) => {
-  const rules = await Rules.load(await newStore(t))
-  const index = await filled(t, openIndex)
-  const who: Principal = principal({ may: [] })
-  const search = async (fields: Partial<SearchOptions> = {}, password?: string) =>
-    findNames(
-      index.reader,
-      visibleTo(rules, who, password),
-      asPath('/'),
-      ask('common', { limit: 50, ...fields }),
-      endless,
-    )
-  const compare = async (text: string, isSeen: (path: Path) => boolean, password?: string) => {
-    const want = expected('common', '/', isSeen)
-    for (const offset of [0, 7000]) {
-      const { names, total } = await search({ offset }, password)
-      t.equal(total, want.length, `${text}: total`)
-      t.same(names.map(path), want.slice(offset, offset + 50).map(path), text)
+    await rules.create(ruleRow({ path: asPath('/f1'), password: 'p', passwordSub: true }))
+    await compare('a password', closed('/f1'))
+    await compare('the right password', () => true, 'p')
+    await rules.create(ruleRow({ path: asPath('/f1/sub 3'), readme: 'open' }))
+    await compare('a nearer rule without one', closed('/f1', '/f1/sub 3'))
+    await rules.create(ruleRow({ path: asPath('/f2'), readUsers: [who.userId + 1] }))
+    await rules.create(ruleRow({ path: asPath('/f2/sub 1'), readme: 'no way in' }))
+    const seen = (path: Path) => closed('/f1', '/f1/sub 3')(path) && closed('/f2')(path)
+    await compare('other people’s', seen)
+    await rules.create(ruleRow({ path: asPath('/f4'), hide: '^[a-c]', hideSub: true }))
+    await compare('hidden names', (path) => seen(path) && !/^\/f4\/.*\/[a-c][^/]*$/.test(path))
+    // More rules than one query can hold.
+    for (let at = 0; at < 60; at++) {
+      await rules.create(ruleRow({ path: asPath(`/f5/sub 2/flat/nowhere ${at}`), password: 'p' }))
     }
-  }
-  const closed = (folder: string, except?: string) => (path: Path) =>
-    !isWithin(asPath(folder), parentOf(path)) || (except !== undefined && isWithin(asPath(except), parentOf(path)))
+    await compare('many rules', (path) => seen(path) && !/^\/f4\/.*\/[a-c][^/]*$/.test(path))
+  })
 
-  await rules.create(ruleRow({ path: asPath('/f1'), password: 'p', passwordSub: true }))
-  await compare('a password', closed('/f1'))
-  await compare('the right password', () => true, 'p')
-  await rules.create(ruleRow({ path: asPath('/f1/sub 3'), readme: 'open' }))
-  await compare('a nearer rule without one', closed('/f1', '/f1/sub 3'))
-  await rules.create(ruleRow({ path: asPath('/f2'), readUsers: [who.userId + 1] }))
-  await rules.create(ruleRow({ path: asPath('/f2/sub 1'), readme: 'no way in' }))
-  const seen = (path: Path) => closed('/f1', '/f1/sub 3')(path) && closed('/f2')(path)
-  await compare('other people’s', seen)
-  await rules.create(ruleRow({ path: asPath('/f4'), hide: '^[a-c]', hideSub: true }))
-  await compare('hidden names', (path) => seen(path) && !/^\/f4\/.*\/[a-c][^/]*$/.test(path))
-  // More rules than one query can hold.
-  for (let at = 0; at < 60; at++) {
-    await rules.create(ruleRow({ path: asPath(`/f5/sub 2/flat/nowhere ${at}`), password: 'p' }))
-  }
-  await compare('many rules', (path) => seen(path) && !/^\/f4\/.*\/[a-c][^/]*$/.test(path))
+  await t.test(
+    'when counting exceeds its time limit, the page is complete and the total is a lower bound',
+    async (t) => {
+      const rules = await Rules.load(await newStore(t))
+      await rules.create(ruleRow({ path: asPath('/'), hide: '^[a-c]', hideSub: true }))
+      const search = (offset: number, limits: SearchLimits) =>
+        findNames(
+          index.reader,
+          visibleTo(rules, principal({ may: [] })),
+          asPath('/'),
+          ask('common', { offset }),
+          limits,
+        )
+      const want = expected('common', '/', (at) => !/\/[a-c][^/]*$/.test(at))
+      const { names, total } = await search(3000, { counting: 0, page: 60_000 })
+      t.same(names.map(path), want.slice(3000, 3100).map(path))
+      t.ok(total > 3100 && total < want.length, `${total} of ${want.length}`)
+      t.match(await search(30_000, { counting: 0, page: 0 }), { names: [], total: Number })
+    },
+  )
 })
-
-onEveryEngine(
-  'when counting exceeds its time limit, the page is complete and the total is a lower bound',
-  async (t, openIndex) => {
-    const rules = await Rules.load(await newStore(t))
-    await rules.create(ruleRow({ path: asPath('/'), hide: '^[a-c]', hideSub: true }))
-    const index = await filled(t, openIndex)
-    const search = (offset: number, limits: SearchLimits) =>
-      findNames(index.reader, visibleTo(rules, principal({ may: [] })), asPath('/'), ask('common', { offset }), limits)
-    const want = expected('common', '/', (at) => !/\/[a-c][^/]*$/.test(at))
-    const { names, total } = await search(3000, { counting: 0, page: 60_000 })
-    t.same(names.map(path), want.slice(3000, 3100).map(path))
-    t.ok(total > 3100 && total < want.length, `${total} of ${want.length}`)
-    t.match(await search(30_000, { counting: 0, page: 0 }), { names: [], total: Number })
-  },
-)
 
 onEveryEngine('a move that fails leaves the names at its target unchanged', async (t, openIndex, { refuseUpdates }) => {
   const { writer } = await opened(t, openIndex)
