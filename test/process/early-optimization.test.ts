@@ -1,3 +1,4 @@
+/** V8 accepts the flags of early optimization, and they have their effect. */
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
 import { optimizationFlags } from '../../src/process/early-optimization.js'
