@@ -17,8 +17,8 @@ const program = join('dist', 'src', 'main.js')
 
 /**
  * Builds a commit in a worktree at `folder`, which must not exist. Passes a function that removes it to `onEnd`. Uses
- * the packages of this checkout; where the lock files differ, a copy with those of the commit. `commit` may also be the folder of a checkout that is
- * already built.
+ * the packages of this checkout; where the lock files differ, a copy with those of the commit. `commit` may also be the
+ * folder of a checkout that is already built.
  */
 export async function build(
   commit: string,

@@ -15,7 +15,9 @@ const importLine =
 
 const read = new Map<string, readonly Import[]>()
 
-/** The imports of `file`, whose path is relative to the checkout, as those of the result are. Each file is read once. */
+/**
+ * The imports of `file`, whose path is relative to the checkout, as those of the result are. Each file is read once.
+ */
 export function importsOf(file: string): readonly Import[] {
   const imports = read.get(file) ?? importsIn(file)
   read.set(file, imports)

@@ -1,7 +1,7 @@
 /**
  * The limits of a share for all its uploads together, of all processes. An upload reserves what it will need before its
- * first byte is stored, one of unknown size step by step. What was stored is counted when it is published. A reservation
- * ends with its upload; that of a process which was killed ends with the process.
+ * first byte is stored, one of unknown size step by step. What was stored is counted when it is published. A
+ * reservation ends with its upload; that of a process which was killed ends with the process.
  */
 import { pipeline, Transform } from 'node:stream'
 import { GatewayError } from '../base/errors.js'

@@ -1,6 +1,6 @@
 /** WebDAV locks: which conflict, which changes they block, their expiry, and their persistence. */
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { asPath } from '../../src/base/path.js'
 import type { Lock, LockRequest } from '../../src/database/rows.js'
@@ -21,9 +21,9 @@ const request = (fields: Partial<LockRequest> = {}): LockRequest => ({
 const shared: Partial<LockRequest> = { scope: 'shared' }
 const deep: Partial<LockRequest> = { deep: true }
 
-async function fresh() {
+async function fresh(now = Date.now) {
   const store = new LocksInMemory()
-  const locks = await Locks.load(store)
+  const locks = await Locks.load(store, { now, ofOthers: () => undefined })
   const lock = (path: string, fields: Partial<LockRequest> = {}, who = ada) =>
     locks.grant(asPath(path), request(fields), who)
   /** Token of the lock that blocks the change; undefined if none does. */
@@ -157,9 +157,10 @@ void t.test('a lock does not expire during an operation that presents its token'
 })
 
 void t.test('a lock that is about to expire is extended at once, in at most three writes', async (t) => {
-  const { lock, locks, stops, store } = await fresh()
+  let time = Date.now()
+  const { lock, locks, stops, store } = await fresh(() => time)
   const { token } = await lock('/a', { seconds: 1 })
-  await sleep(900)
+  time += 900
   let refreshes = 0
   const refresh = store.refresh.bind(store)
   store.refresh = async (...args) => {
@@ -167,7 +168,9 @@ void t.test('a lock that is about to expire is extended at once, in at most thre
     return refresh(...args)
   }
   const stop = locks.extendDuring(asPath('/a'), [token], ada)
-  await sleep(600)
+  while (refreshes === 0) await turn()
+  await turn()
+  time += 600
   t.equal(stops({ path: '/a' }), token)
   stop()
   t.ok(refreshes >= 1 && refreshes <= 3, `${refreshes} writes`)
