@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/base/errors.js'
 import { childOf, root, segmentsOf, truncateTo, type Path } from '../../src/base/path.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
-import { LockedError } from '../../src/locks/webdav-locks.js'
+import { holderOfShare, LockedError } from '../../src/locks/webdav-locks.js'
 import type { OpenShare, SharedPlace } from '../../src/shares/open-share.js'
 import { shareFolder, type PathInShare } from '../../src/shares/path-in-share.js'
 import { visitorError } from '../../src/shares/visitor-errors.js'
@@ -135,7 +135,7 @@ function leadingTo(prefix: string, { headers }: DriveRequest): DriveVisitor['sco
 }
 
 function visitorOf(id: string, scope: DriveVisitor['scope']): DriveVisitor {
-  const name = `share:${id}`
+  const name = holderOfShare(id)
   return { uid: name, username: name, isDefaultUser: false, scope }
 }
 

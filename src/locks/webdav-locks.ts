@@ -258,7 +258,7 @@ export class Locks {
       deep,
       owner,
       userId: principal.userId,
-      username: principal.share === undefined ? principal.username : shareHolder + principal.share.id,
+      username: principal.share === undefined ? principal.username : holderOfShare(principal.share.id),
       expires: this.#expiry(request.seconds, principal),
     }
     this.#assertRoom(lock)
@@ -405,6 +405,11 @@ export class Locks {
  */
 export function isHeldBy(lock: Lock, principal: Principal | undefined): boolean {
   return principal?.userId === lock.userId && shareOf(lock) === principal.share?.id
+}
+
+/** The name by which the visitors of a share hold locks. */
+export function holderOfShare(id: string): string {
+  return shareHolder + id
 }
 
 /** The id of the share that holds the lock; undefined for a user's. */

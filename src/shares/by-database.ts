@@ -3,7 +3,6 @@
  * a visitor comes, `VisitorAccess` asks everything.
  */
 import type { Accounts } from '../accounts/accounts.js'
-import type { ProtocolFacts } from '../accounts/principal.js'
 import { isGatewayError, toGatewayError, type ErrorCode } from '../base/errors.js'
 import { childOf, type Path } from '../base/path.js'
 import type { ShareRow, ShareUse } from '../database/rows.js'
@@ -11,8 +10,8 @@ import { explainAccess } from '../tree/access.js'
 import type { Rules } from '../tree/folder-rules.js'
 import type { Grants } from '../tree/grants.js'
 import type { Action } from '../tree/policy/one-path.js'
-import { isExpired, type StoredShare } from './shares.js'
-import { isUsedUp, type ShareState } from './visitor-access.js'
+import type { StoredShare } from './shares.js'
+import { endedState, ownQuestion, type ShareState } from './visitor-access.js'
 
 interface ShareSources {
   readonly accounts: Pick<Accounts, 'forShare'>
@@ -23,9 +22,6 @@ interface ShareSources {
 /** What is at a path, as far as it is known without its backend. */
 export type KnownKind = 'file' | 'folder' | 'missing' | undefined
 
-/** The protocol of questions that no visitor asks. */
-const protocol: ProtocolFacts = { name: 'share', appPasswords: false }
-
 /** Why the creator may not share what is at `path`, of the whole tree, in this mode; undefined if nothing says so. */
 export function refusalOfSharing(
   sources: ShareSources,
@@ -34,7 +30,7 @@ export function refusalOfSharing(
   kind: KnownKind,
 ): string | undefined {
   try {
-    const principal = sources.accounts.forShare(creatorId, { id, mode }, { path, folds: false }, protocol)
+    const principal = sources.accounts.forShare(creatorId, { id, mode }, { path, folds: false }, ownQuestion)
     for (const [action, at] of askedActions(mode, path, kind)) {
       const { refusal, decidedBy } = explainAccess(sources, principal, action, at)
       if (refusal !== undefined) {
@@ -56,9 +52,8 @@ export async function stateByDatabase(
   kindOf: (path: Path) => Promise<KnownKind>,
   now = Date.now(),
 ): Promise<ShareState> {
-  if (share.disabled) return 'disabled'
-  if (isExpired(share, now)) return 'expired'
-  if (isUsedUp(share, use)) return 'used_up'
+  const ended = endedState(share, use, now)
+  if (ended !== undefined) return ended
   let state: ShareState = 'missing'
   for (const { path, removed } of share.roots) {
     if (removed) continue

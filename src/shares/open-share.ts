@@ -12,6 +12,7 @@ import type { FileWriteOptions } from '../tree/file-content.js'
 import type { AccessOptions, WriteResult } from '../tree/operation-options.js'
 import type { SeenEntry, TreeMember, VirtualFs } from '../tree/virtual-fs.js'
 import type { StoredShare } from './shares.js'
+import { refusedToCreator } from './visitor-errors.js'
 
 /** A file or folder of a share. */
 export interface OpenRoot {
@@ -195,7 +196,7 @@ export class OpenShare {
     for (const { fs, name } of this.roots) {
       const isSelected = names.length === 0 || names.includes(name)
       if (!isSelected || branches.some(({ top }) => top?.name === name)) continue
-      const seen = await undefinedIfMissing(fs.view(root, { signal }), 'denied', 'hidden', 'password_required')
+      const seen = await undefinedIfMissing(fs.view(root, { signal }), ...refusedToCreator)
       if (seen !== undefined && seen.entry.kind !== 'symlink') {
         branches.push({ fs, top: { ...seen.entry, name }, folder: root, names: [] })
       }
@@ -234,7 +235,7 @@ export class OpenShare {
 /** Undefined if it is missing, or its storage does not answer. */
 async function entryOf({ fs, name }: OpenRoot, signal: AbortSignal | undefined): Promise<SharedEntry | undefined> {
   try {
-    const seen = await undefinedIfMissing(fs.view(root, { signal }), 'denied', 'hidden', 'password_required')
+    const seen = await undefinedIfMissing(fs.view(root, { signal }), ...refusedToCreator)
     return seen && { entry: { ...seen.entry, name }, thumbnails: seen.folder.thumbnails }
   } catch (error) {
     if (isGatewayError(error, 'aborted', 'unauthenticated', 'internal')) throw error

@@ -55,6 +55,14 @@ export function checkShareId(id: string): string {
   return id
 }
 
+/** Throws `invalid` if there can be no more shares, or none of this creator. `shares`: all that there are. */
+export function checkShareCount(shares: readonly Pick<ShareRow, 'creatorId'>[], creatorId: number): void {
+  const own = shares.filter((share) => share.creatorId === creatorId)
+  if (shares.length >= maxShares || own.length >= maxSharesOfUser) {
+    throw invalid(`there can be at most ${maxShares} shares, and ${maxSharesOfUser} of one user`)
+  }
+}
+
 /** Throws `invalid` for fields that a share cannot have. */
 export function checkShareFields(fields: Partial<ShareRow>): void {
   const { expires, maxAccessed, uploadMaxBytes, uploadMaxFiles, allowFrom = [] } = fields

@@ -4,7 +4,7 @@
  * and a root that is not made again. Every protocol gets this tree, so that none of them can pass by.
  */
 import { joinSignals } from '../base/cancellation.js'
-import { GatewayError, isGatewayError, TreeError, undefinedIfMissing, type ErrorCode } from '../base/errors.js'
+import { GatewayError, isGatewayError, TreeError, undefinedIfMissing } from '../base/errors.js'
 import { checkName, childOf, maxNameLength, nameOf, root, segmentsOf, under, type Path } from '../base/path.js'
 import type { OpenFile, OpenMode } from '../contract/capabilities.js'
 import type { Source } from '../contract/call-options.js'
@@ -23,6 +23,7 @@ import type {
 } from '../tree/operation-options.js'
 import { VirtualFs, type TransferOptions, type TreeDependencies, type WritableTreeFile } from '../tree/virtual-fs.js'
 import { shareFull, type ShareUpload, type ShareUploads } from './share-uploads.js'
+import { refusedToCreator } from './visitor-errors.js'
 
 /** The highest number of a new name. */
 const maxNumber = 1 << 17
@@ -30,8 +31,6 @@ const maxNumber = 1 << 17
 const maxTries = 1000
 /** Longer ends of names are no extensions, in bytes. */
 const maxExtension = 64
-
-const refusals: readonly ErrorCode[] = ['denied', 'hidden', 'password_required']
 
 export class SharedTree extends VirtualFs {
   constructor(
@@ -63,14 +62,16 @@ export class SharedTree extends VirtualFs {
   }
 
   /**
-   * What it makes counts as uploaded. Rejects as `write`, and as `VirtualFs.copy`. One that fails after its folder was
-   * made counts as one that does not. Files that others add meanwhile are counted once.
+   * What it makes counts as uploaded. Rejects as `write`, and as `VirtualFs.copy`. A copy that fails after it has made
+   * its folder counts as a whole, because what it has stored is not known. Of what others add to the source meanwhile,
+   * the bytes count and the files do not.
    */
   override copy(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
     return this.#changing(options, async () => {
       const { bytes, files } = await this.#sizeOf(from, options)
       const before = await this.#kindOf(to, options)
-      const upload = await this.uploads.begin(this.#share.id, bytes, before === 'file' && files === 1 ? 0 : files)
+      const made = before === 'file' && files === 1 ? 0 : files
+      const upload = await this.uploads.begin(this.#share.id, bytes, made)
       upload.copied(bytes)
       let done = 0
       const growth = new AbortController()
@@ -84,7 +85,7 @@ export class SharedTree extends VirtualFs {
       }
       try {
         const result = await super.copy(from, to, { ...options, advance, signal: joined.signal })
-        await upload.finish(before === 'file' && files === 1 ? 0 : files)
+        await upload.finish(made)
         return result
       } catch (error) {
         if (before !== 'folder' && (await this.#kindOf(to).catch(() => 'folder')) === 'folder')
@@ -156,7 +157,7 @@ export class SharedTree extends VirtualFs {
   ): Promise<Result> {
     const { mode } = this.#share
     if (mode === 'read') throw notWritable()
-    if ((await undefinedIfMissing(super.stat(root, { signal }), ...refusals)) === undefined) {
+    if ((await undefinedIfMissing(super.stat(root, { signal }), ...refusedToCreator)) === undefined) {
       throw new GatewayError('not_found', { detail: 'share_ended' })
     }
     try {
@@ -164,7 +165,7 @@ export class SharedTree extends VirtualFs {
     } catch (error) {
       // A part was changed.
       if (error instanceof TreeError) throw error
-      if (!isGatewayError(error, ...refusals) || isAboutName(error)) throw error
+      if (!isGatewayError(error, ...refusedToCreator) || isAboutName(error)) throw error
       throw notWritable(error)
     }
   }
@@ -226,7 +227,7 @@ export class SharedTree extends VirtualFs {
       return true
     } catch (error) {
       // What the creator must not see is refused as in a folder that is missing.
-      const isRefused = isGatewayError(error, 'parent_missing', ...refusals) && !isAboutName(error)
+      const isRefused = isGatewayError(error, 'parent_missing', ...refusedToCreator) && !isAboutName(error)
       if (isTaken(error) || isRefused) return false
       throw error
     }

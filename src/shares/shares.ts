@@ -8,14 +8,7 @@ import type { ShareRoot, ShareRow, ShareUse } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
 import { networksOf } from '../net/addresses.js'
 import { PathMirror, type FoldedPath } from '../tree/path-mirror.js'
-import {
-  checkRoots,
-  checkShareFields,
-  checkShareId,
-  maxShares,
-  maxSharesOfUser,
-  randomShareId,
-} from './share-fields.js'
+import { checkShareCount, checkRoots, checkShareFields, checkShareId, randomShareId } from './share-fields.js'
 
 export { shareModes } from '../database/rows.js'
 
@@ -104,11 +97,7 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
   async create(id: string, fields: ShareFields, roots: readonly Path[], accessed = 0): Promise<StoredShare> {
     checkShareFields(fields)
     checkRoots(roots, fields.mode)
-    const all = [...this.#byId.values()]
-    const own = all.filter(({ creatorId }) => creatorId === fields.creatorId)
-    if (all.length >= maxShares || own.length >= maxSharesOfUser) {
-      throw new GatewayError('invalid', { reason: 'there are too many shares: delete old ones' })
-    }
+    checkShareCount([...this.#byId.values()], fields.creatorId)
     const isTaken = (other: string) => this.#byId.has(other)
     const chosen = id === '' ? randomShareId(isTaken) : checkShareId(id)
     await takenIdKnown(

@@ -15,6 +15,7 @@ import { isWithinNetworks, networkOf } from '../net/addresses.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 import { OpenShare, type OpenRoot } from './open-share.js'
 import { isExpired, type StoredShare, type Shares } from './shares.js'
+import { refusedToCreator } from './visitor-errors.js'
 
 /**
  * Whether visitors can open a share, for its owner. `missing`: nothing of it is there any more. `closed`: its creator
@@ -61,7 +62,7 @@ const cookieLength = 32
 const cookiePattern = /^[a-z2-9]{32}$/
 
 /** The protocol of questions about a share that no visitor asks. */
-const ownQuestion: ProtocolFacts = { name: 'share', appPasswords: false }
+export const ownQuestion: ProtocolFacts = { name: 'share', appPasswords: false }
 
 /** Milliseconds between two removals of visits that have ended. */
 const sweepInterval = 3600_000
@@ -164,9 +165,8 @@ export class VisitorAccess {
 
   /** `use`: that of the share, if it was used. */
   async state(share: StoredShare, use: ShareUse | undefined): Promise<ShareState> {
-    if (share.disabled) return 'disabled'
-    if (isExpired(share, this.#now())) return 'expired'
-    if (isUsedUp(share, use)) return 'used_up'
+    const ended = endedState(share, use, this.#now())
+    if (ended !== undefined) return ended
     let state: ShareState = 'missing'
     for (const { path, removed } of share.roots) {
       if (removed) continue
@@ -220,7 +220,7 @@ function isDrive({ webdav, mode }: ShareRow): boolean {
 }
 
 /** Errors by which the creator may not share something. */
-const closing: ReadonlySet<string> = new Set(['denied', 'hidden', 'password_required', 'unauthenticated'])
+const closing: ReadonlySet<string> = new Set([...refusedToCreator, 'unauthenticated'])
 
 /** Rejects unless a root exists, and visitors may do with it what the mode is for. */
 async function assertUsable(fs: VirtualFs, mode: ShareMode): Promise<void> {
@@ -239,7 +239,7 @@ async function allowed(tree: () => VirtualFs, signal?: AbortSignal): Promise<Vir
     await fs.assertAllowed('share', root, { signal })
     return fs
   } catch (error) {
-    if (isGatewayError(error, 'denied', 'hidden', 'not_found', 'password_required', 'unauthenticated')) return undefined
+    if (isGatewayError(error, 'not_found', 'unauthenticated', ...refusedToCreator)) return undefined
     throw error
   }
 }
@@ -251,13 +251,20 @@ async function isAnyThere(roots: readonly OpenRoot[], signal: AbortSignal | unde
       await fs.stat(root, { signal })
       return true
     } catch (error) {
-      if (!isGatewayError(error, 'denied', 'hidden', 'not_found', 'parent_missing', 'password_required')) return true
+      if (!isGatewayError(error, 'not_found', 'parent_missing', ...refusedToCreator)) return true
     }
   }
   return false
 }
 
-export function isUsedUp({ maxAccessed }: ShareRow, use: ShareUse | undefined): boolean {
+/** The state of a share that has ended by itself, whatever it shares. `now`: milliseconds since 1970. */
+export function endedState(share: StoredShare, use: ShareUse | undefined, now: number): ShareState | undefined {
+  if (share.disabled) return 'disabled'
+  if (isExpired(share, now)) return 'expired'
+  return isUsedUp(share, use) ? 'used_up' : undefined
+}
+
+function isUsedUp({ maxAccessed }: ShareRow, use: ShareUse | undefined): boolean {
   return maxAccessed > 0 && (use?.accessed ?? 0) >= maxAccessed
 }
 

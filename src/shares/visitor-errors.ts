@@ -1,10 +1,10 @@
 /**
- * What visitors of a share are told of failures. Whoever has shared something has not told them where it is, nor how it
- * is stored: texts of storages and names of the tree are left out.
+ * The errors that visitors of a share get. They do not know where its files are, nor how these are stored: texts of
+ * storages and names of the tree are left out.
  */
 import { GatewayError, toGatewayError, type ErrorCode, type ErrorDetail } from '../base/errors.js'
 
-/** What is told of as it is: the share, and a name that the visitor has sent. */
+/** Details that visitors get unchanged: they are about the share, or about a name that the visitor has sent. */
 const toldDetails: ReadonlySet<ErrorDetail> = new Set<ErrorDetail>([
   'share_missing',
   'share_ended',
@@ -15,10 +15,10 @@ const toldDetails: ReadonlySet<ErrorDetail> = new Set<ErrorDetail>([
   'system_file',
 ])
 
-/** What is refused to the creator now is not there. */
-const absent: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['denied', 'hidden', 'password_required'])
+/** Codes by which the policy refuses something to the creator of a share. Visitors get `not_found` for them. */
+export const refusedToCreator: readonly ErrorCode[] = ['denied', 'hidden', 'password_required']
 
-/** Whose reasons are about the request alone. */
+/** Codes whose reasons are about the request alone, so that visitors get them. */
 const ownReasons: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['throttled', 'precondition_failed'])
 
 /** The error that a visitor gets. */
@@ -29,7 +29,7 @@ export function visitorError(thrown: unknown): GatewayError {
   if (error.code === 'invalid' || error.code === 'internal' || error.code === 'aborted') return error
   // The account of the creator, or the share, has just changed.
   if (error.code === 'unauthenticated') return new GatewayError('not_found', { detail: 'share_ended', cause: error })
-  const code = absent.has(error.code) ? 'not_found' : error.code
+  const code = refusedToCreator.includes(error.code) ? 'not_found' : error.code
   const reason = ownReasons.has(error.code) ? error.reason : undefined
   return new GatewayError(code, { reason, retryAfter: error.retryAfter, cause: error })
 }

@@ -1,6 +1,7 @@
 /** Rows for tests of the store. */
 import { asPath, root } from '../../src/base/path.js'
 import type { FolderRule, Grant, GroupRow, ShareRow, StorageRow, TaskRow, UserRow } from '../../src/database/rows.js'
+import { newShare } from '../../src/shares/share-fields.js'
 
 export function userRow(fields: Partial<UserRow>): Omit<UserRow, 'id'> {
   return {
@@ -79,23 +80,9 @@ export function grantRow(fields: Partial<Grant>): Omit<Grant, 'id'> {
 /** `creatorId` has to be that of a user. */
 export function shareRow(fields: Partial<ShareRow>): ShareRow {
   return {
+    ...newShare,
     id: 'share',
     creatorId: 1,
-    mode: 'read',
-    password: '',
-    expires: undefined,
-    maxAccessed: 0,
-    disabled: false,
-    remark: '',
-    readme: '',
-    header: '',
-    orderBy: '',
-    orderDirection: '',
-    extractFolder: '',
-    allowFrom: [],
-    webdav: false,
-    uploadMaxBytes: 0,
-    uploadMaxFiles: 0,
     created: new Date(0),
     ...fields,
   }

@@ -38,6 +38,11 @@ export async function openShare(
   return share
 }
 
+/** The requests of visitors, among those with a path in a field: they ask for what a share has. */
+export const ofVisitors = {
+  are: ({ fields }: { readonly fields: { readonly path: string } }) => pathInShare(fields.path) !== undefined,
+}
+
 /** What a visitor has asked for by a path of the API. */
 export interface VisitorPath {
   readonly share: OpenShare

@@ -15,8 +15,7 @@ import { endpoint } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
 import { choice, flag, paging, text } from '../api/fields.js'
 import { accessOptions, treeHeaders } from '../api/access-options.js'
-import { pathInShare } from '../../../src/shares/path-in-share.js'
-import { openForVisitor, type VisitorPath } from '../api/visitors.js'
+import { ofVisitors, openForVisitor, type VisitorPath } from '../api/visitors.js'
 import {
   mountDetails,
   absoluteUrl,
@@ -116,7 +115,7 @@ export const browseEndpoints = [
       coreRefusal('denied', { detail: 'refresh_denied' }, '`refresh` is set, and the user may not write in the folder'),
     ],
     visitors: {
-      are: ({ fields }) => pathInShare(fields.path) !== undefined,
+      ...ofVisitors,
       async answer({ context, api, fields, headers }) {
         const visited = await openForVisitor(api, context, fields.path, fields.password || headers.password)
         const { share, at } = visited
@@ -185,7 +184,7 @@ export const browseEndpoints = [
     data: detailData,
     refusals: [...pathRefusals, ...visitorRefusals],
     visitors: {
-      are: ({ fields }) => pathInShare(fields.path) !== undefined,
+      ...ofVisitors,
       async answer({ context, api, fields, headers }) {
         const visited = await openForVisitor(api, context, fields.path, fields.password || headers.password)
         const { share, id, at, code } = visited

@@ -1,9 +1,10 @@
-/** Administration of shares. What visitors ask is in `browse.ts` and `files/share-download.ts`. */
+/** Administration of shares. Requests of visitors go through `api/visitors.ts`. */
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import { undefinedIfMissing } from '../../../src/base/errors.js'
 import { cleanPath, type Path } from '../../../src/base/path.js'
 import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
+import { newShare } from '../../../src/shares/share-fields.js'
 import type { StoredShare } from '../../../src/shares/shares.js'
 import { requireRow } from '../compat/admin-rows.js'
 import { rowOf, shareData, shareFields, shareObjects } from '../compat/share-object.js'
@@ -112,8 +113,7 @@ export const shareEndpoints = [
     async answer({ api: { gateway }, fields: { id, ...fields }, principal }) {
       const named = creatorOf(gateway, principal, fields.creator)
       if (id !== '' && named === undefined && !principal.mayNameShares) throw refused(permissionDenied)
-      const defaults = { mode: 'read', allowFrom: [], webdav: false, uploadMaxBytes: 0, uploadMaxFiles: 0 } as const
-      const row = { ...defaults, ...rowOf(fields), creatorId: named ?? principal.userId }
+      const row = { ...newShare, ...rowOf(fields), creatorId: named ?? principal.userId }
       const roots = rootsOf(fields.files)
       for (const root of roots) await gateway.visitorAccess.assertMayShare({ id, ...row }, root)
       const share = await withResponses({ exists: idTaken }, () =>

@@ -25,7 +25,7 @@ import { sendErrorPage } from '../site/pages.js'
 import { accessDenied, pathRefusals, visitorRefusals } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'
 import { pathInShare } from '../../../src/shares/path-in-share.js'
-import { openForVisitor, type VisitorPath } from '../api/visitors.js'
+import { ofVisitors, openForVisitor, type VisitorPath } from '../api/visitors.js'
 
 const path = text
   .meta({ example: '/folder' })
@@ -149,7 +149,7 @@ export const zipEndpoints = [
     }),
     refusals: [...pathRefusals, ...visitorRefusals, switchedOff],
     visitors: {
-      are: ({ fields }) => pathInShare(fields.path) !== undefined,
+      ...ofVisitors,
       async answer({ context, api, fields, headers }) {
         const { folder, names } = selectionOf(fields)
         assertOn(api)

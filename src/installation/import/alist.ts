@@ -220,9 +220,7 @@ function storageOf(row: ForeignRow, driverTypes: readonly AnyDriverType[]): Mapp
     disabled: isDisabled(row.disabled),
     disableIndex: isTrue(row.disable_index),
     enableSign: isTrue(row.enable_sign),
-    orderBy: oneOf(row.order_by, ['', 'name', 'size', 'modified']),
-    orderDirection: oneOf(row.order_direction, ['', 'asc', 'desc']),
-    extractFolder: oneOf(row.extract_folder, ['', 'front', 'back']),
+    ...orderOf(row),
     webProxy: isTrue(row.web_proxy),
     webdavPolicy: oneOf(row.webdav_policy, ['native_proxy', '302_redirect', 'use_proxy_url']),
     proxyRange: isTrue(row.proxy_range),
@@ -319,9 +317,7 @@ async function sharesOf(
         remark: textOf(row.remark),
         readme: textOf(row.readme),
         header: textOf(row.header),
-        orderBy: oneOf(row.order_by, ['', 'name', 'size', 'modified']),
-        orderDirection: oneOf(row.order_direction, ['', 'asc', 'desc']),
-        extractFolder: oneOf(row.extract_folder, ['', 'front', 'back']),
+        ...orderOf(row),
       } as const
       return shareOf({ ...draft, expires: expires === 'unknown' ? undefined : expires }, shares, [
         ...(expires === 'unknown' ? ['its end is not a time: set one'] : []),
@@ -424,6 +420,15 @@ function isDisabled(value: ForeignRow[string]): boolean {
 function integerOf(value: ForeignRow[string]): number {
   const number = Number(textOf(value))
   return Number.isInteger(number) && Math.abs(number) < 2 ** 31 ? number : 0
+}
+
+/** The order of listings, as storages and shares have it. */
+function orderOf(row: ForeignRow): Pick<StorageRow, 'orderBy' | 'orderDirection' | 'extractFolder'> {
+  return {
+    orderBy: oneOf(row.order_by, ['', 'name', 'size', 'modified']),
+    orderDirection: oneOf(row.order_direction, ['', 'asc', 'desc']),
+    extractFolder: oneOf(row.extract_folder, ['', 'front', 'back']),
+  }
 }
 
 /** The value, or the first of the choices. */

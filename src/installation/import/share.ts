@@ -4,14 +4,7 @@ import { randomPassword } from '../../accounts/passwords.js'
 import { GatewayError } from '../../base/errors.js'
 import { cleanPath, nameOf, root, type Path } from '../../base/path.js'
 import type { ImportedShare, ImportedUser } from '../../database/installation.js'
-import {
-  checkRoots,
-  checkShareFields,
-  checkShareId,
-  maxShares,
-  maxSharesOfUser,
-  newShare,
-} from '../../shares/share-fields.js'
+import { checkShareCount, checkRoots, checkShareFields, checkShareId, newShare } from '../../shares/share-fields.js'
 
 /** A share before it is checked. What is absent is as in a new share. */
 export interface ShareDraft extends Partial<Omit<ImportedShare, 'creatorId' | 'roots' | 'created'>> {
@@ -36,10 +29,7 @@ export function shareOf(
   if (taken.some(({ id }) => id === draft.id)) throw invalid('another share has this id')
   if (creator === undefined) throw invalid('its creator is not taken')
   if (creator.role === 'guest') throw invalid('the guest cannot share anything')
-  const own = taken.filter(({ creatorId }) => creatorId === creator.id)
-  if (taken.length >= maxShares || own.length >= maxSharesOfUser) {
-    throw invalid(`there can be at most ${maxShares} shares, and ${maxSharesOfUser} of one user`)
-  }
+  checkShareCount(taken, creator.id)
   const all = [...new Set(paths.map(cleanPath))]
   const roots = shownRoots(all)
   const share: ImportedShare = {
