@@ -34,6 +34,7 @@ const slowFolders = ['test/web/', 'test/drivers/', 'test/stories/', 'test/offlin
 /** Files that measure time or memory, which other load would falsify, or that need the whole machine. */
 const quiet = [
   'test/cluster/chaos.test.ts',
+  'test/cluster/nodes.test.ts',
   'test/stories/driver-streams.test.ts',
   'test/stories/first-run.test.ts',
   'test/stories/many-connections.test.ts',
