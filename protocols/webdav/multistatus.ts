@@ -19,11 +19,14 @@ const batchSize = 64 * 1024
  * the garbage collector copies while the response waits for its next turn.
  */
 const textSize = 16 * 1024
+/** The most bytes that UTF-8 needs for a character of a string. */
+const bytesPerCharacter = 3
+const none = Buffer.alloc(0)
 
 export class Multistatus {
   readonly #response: ServerResponse
   #text = head
-  #encoded: Buffer[] = []
+  #encoded = none
   #encodedSize = 0
 
   constructor(response: ServerResponse) {
@@ -38,16 +41,26 @@ export class Multistatus {
   }
 
   #encode(): void {
-    const encoded = Buffer.from(this.#text)
-    this.#encoded.push(encoded)
-    this.#encodedSize += encoded.length
+    const needed = this.#encodedSize + this.#text.length * bytesPerCharacter
+    if (needed > this.#encoded.length) {
+      // Room for a batch at once, and for more only if one element needs it.
+      const larger = Buffer.allocUnsafeSlow(Math.max(needed, batchSize + textSize * bytesPerCharacter * 2))
+      this.#encoded.copy(larger, 0, 0, this.#encodedSize)
+      this.#encoded = larger
+    }
+    this.#encodedSize += this.#encoded.write(this.#text, this.#encodedSize)
     this.#text = ''
   }
 
   #take(): Buffer {
+    if (this.#encodedSize === 0) {
+      const short = Buffer.from(this.#text)
+      this.#text = ''
+      return short
+    }
     this.#encode()
-    const body = Buffer.concat(this.#encoded, this.#encodedSize)
-    this.#encoded = []
+    const body = this.#encoded.subarray(0, this.#encodedSize)
+    this.#encoded = none
     this.#encodedSize = 0
     return body
   }

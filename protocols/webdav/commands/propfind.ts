@@ -53,6 +53,9 @@ export const propfind: Command<ListedTree> = async (webdavRequest) => {
 /** Number of members whose dead properties are loaded together if the folder has too many to load all. */
 const propertyBatchSize = 16
 
+/** Entries that are rendered between two looks at the clock. */
+const entriesPerLook = 16
+
 /** Data of a folder that is loaded before its members are rendered. */
 interface Members {
   readonly folder: Path
@@ -67,6 +70,8 @@ class PropfindResponse {
   readonly #webdavRequest: WebdavRequest<ListedTree>
   readonly #out: Multistatus
   readonly #pauses: Pauses
+  /** How many members were rendered. */
+  #count = 0
   readonly #renderContext: RenderOptions
   readonly #render: (subject: Resource, dead: readonly Property[]) => string
   readonly #needs: { readonly dead: boolean; readonly locks: boolean; readonly quota: boolean }
@@ -180,7 +185,7 @@ class PropfindResponse {
       for (const entry of batch) {
         const target = base + encodeSegment(entry.name) + (entry.kind === 'folder' ? '/' : '')
         const subject = { entry, locks: locks.covering(entry.name) }
-        if (this.#pauses.areDue) await this.#pauses.take()
+        if (++this.#count % entriesPerLook === 0 && this.#pauses.areDue) await this.#pauses.take()
         // Also within a page, because pages may be large.
         if (this.#out.add(this.#response(target, subject, properties?.get(entry.name) ?? []))) await this.#out.flush()
       }
