@@ -796,6 +796,7 @@ export const texts = {
     files: 'Files',
     /** `photos and 2 more`. */
     filesOf: andMore,
+    outsideBase: 'files outside of your folder',
     inFolder: (folder: string) => `in ${folder}`,
     address: 'Address',
     state: 'State',

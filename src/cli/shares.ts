@@ -4,7 +4,7 @@ import { GatewayError } from '../base/errors.js'
 import type { Path } from '../base/path.js'
 import { shareModes, type ShareMode, type ShareRow, type ShareUse, type StorageRow } from '../database/rows.js'
 import type * as byDatabaseModule from '../shares/by-database.js'
-import { newShare } from '../shares/share-fields.js'
+import { pathsToJudge, newShare } from '../shares/share-fields.js'
 import type { StoredShare, Shares, ShareFields } from '../shares/shares.js'
 import type { ShareState } from '../shares/visitor-access.js'
 import { Rules } from '../tree/folder-rules.js'
@@ -121,9 +121,12 @@ export function addShareCommands(program: Command): void {
           throw invalid('nothing to change: see "tidegate share edit --help"')
         }
         const before = findShare(shares, id)
-        const kept = before.roots.filter(({ removed }) => !removed).map(({ path }) => path)
-        const isJudged = (roots ?? creatorId ?? fields.mode) !== undefined
-        if (isJudged) await opened.assertMayShare({ ...before, ...changes, id }, roots ?? kept, kept)
+        const paths = roots ?? before.roots.map(({ path }) => path)
+        const { added, kept, removed } = pathsToJudge(before, changes, paths)
+        if (roots !== undefined && removed[0] !== undefined) {
+          throw invalid(`${removed[0]} was removed, which ended it in this share: make a new share for what is there now`)
+        }
+        await opened.assertMayShare({ ...before, ...changes, id }, [...kept, ...added], kept)
         const changed = await shares.update(id, changes, roots, visited)
         const withCode = code === undefined ? '' : `, and has the code ${code}`
         print(flags, await opened.describe(changed), `the share ${changed.id} is changed${withCode}`)

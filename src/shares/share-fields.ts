@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto'
 import { GatewayError } from '../base/errors.js'
 import { nameOf, root, type Path } from '../base/path.js'
 import { networksOf } from '../net/addresses.js'
-import type { ShareMode, ShareRow } from '../database/rows.js'
+import type { ShareMode, ShareRoot, ShareRow } from '../database/rows.js'
 
 /** Every request may look at each of them. */
 export const maxRoots = 100
@@ -90,6 +90,31 @@ export function checkRoots(paths: readonly Path[], mode: ShareMode): void {
   if (paths.length > 1 && paths.includes(root)) throw invalid('the root folder is shared alone')
   const names = new Set(paths.map(nameOf))
   if (names.size < paths.length) throw invalid('two files or folders of a share cannot have the same name')
+}
+
+/** What an update asks of the creator about the paths of a share. */
+interface PathsToJudge {
+  /** They must exist. */
+  readonly added: readonly Path[]
+  /** Those that the share has already, if another creator or mode is asked. They may be missing. */
+  readonly kept: readonly Path[]
+  /** They stay removed, whatever has their paths now: nobody is asked. */
+  readonly removed: readonly Path[]
+}
+
+/** `paths`: all that the share is to have. */
+export function pathsToJudge(
+  before: Pick<ShareRow, 'creatorId' | 'mode'> & { readonly roots: readonly ShareRoot[] },
+  { creatorId = before.creatorId, mode = before.mode }: Partial<Pick<ShareRow, 'creatorId' | 'mode'>>,
+  paths: readonly Path[],
+): PathsToJudge {
+  const wasRemoved = new Map(before.roots.map(({ path, removed }) => [path, removed]))
+  const isOther = creatorId !== before.creatorId || mode !== before.mode
+  return {
+    added: paths.filter((path) => !wasRemoved.has(path)),
+    kept: paths.filter((path) => isOther && wasRemoved.get(path) === false),
+    removed: paths.filter((path) => wasRemoved.get(path) === true),
+  }
 }
 
 function invalid(reason: string): GatewayError {

@@ -6,6 +6,7 @@ import t from 'tap'
 import { startGateway } from '../gateway.js'
 import { storeVariables } from '../store-location.js'
 import { until } from '../until.js'
+import { signIn } from './importing.js'
 import { main, outcomeOf, type Outcome } from './outcome.js'
 
 interface Shown {
@@ -17,7 +18,8 @@ interface Shown {
 }
 
 void t.test('share commands take effect in a running daemon, and are judged as the user', async (t) => {
-  const { url, dataFolder } = await startGateway(t)
+  const running = await startGateway(t)
+  const { url, dataFolder } = running
   const files = join(dataFolder, 'files')
   for (const path of ['ann/docs', 'ann/shut', 'other']) await mkdir(join(files, path), { recursive: true })
   for (const path of ['ann/docs/a.txt', 'ann/shut/b.txt', 'other/c.txt']) await writeFile(join(files, path), path)
@@ -129,6 +131,29 @@ void t.test('share commands take effect in a running daemon, and are judged as t
   t.ok(await shows('docs', '', 'a secret'), 'visitors who upload see nothing')
   t.notMatch((await run(['share', 'list', '--json'])).out, 'a secret')
   t.match((await run(['share', 'show', 'docs'])).out, /^pwd +a secret$/m)
+
+  await t.test('what was removed is not shared again by its path', async (t) => {
+    const old = join(files, 'ann/old')
+    await mkdir(old)
+    t.match(await share(['add', '/ann/old', '/ann/docs', '--user', 'ann', '--id', 'past']), { id: 'past' })
+    const token = await signIn(running, { username: 'admin', password: running.adminPassword })
+    t.ok(await until(() => running.gateway.shares.has('past')))
+    const removed = await fetch(`${url}/api/fs/remove`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: String(token) },
+      body: JSON.stringify({ dir: '/ann', names: ['old'] }),
+    })
+    t.match(await removed.json(), { code: 200 })
+    await mkdir(old)
+    const again = await run(['share', 'edit', 'past', '--paths', '/ann/old', '/ann/docs'])
+    t.match(again, {
+      status: 2,
+      out: '',
+      err: /\/ann\/old was removed, which ended it in this share: make a new share/,
+    })
+    t.match(await share(['edit', 'past', '--mode', 'both']), { mode: 'both', files: ['/ann/old', '/ann/docs'] })
+    t.match(await share(['edit', 'past', '--paths', '/ann/docs']), { files: ['/ann/docs'] })
+  })
 
   await t.test('what is wrong is refused, in words', async (t) => {
     const add = (...words: readonly string[]) => ['add', ...words, '--user', 'ann']

@@ -37,6 +37,7 @@ interface Share {
   readonly upload_max_files: number
   readonly readme: string
   readonly expires: string | null
+  readonly creator: string
 }
 
 /** Makes a share as the administrator. Resolves to the address of its page. */
@@ -233,15 +234,24 @@ void t.test('shares', { skip: withoutBrowser }, async (t) => {
       await page.getByRole('button', { name: /^Edit photos/ }).focus()
       await page.keyboard.press('Enter')
       const form = dialog(page, 'Share of photos and 1 more')
-      await form.getByRole('spinbutton', { name: 'Most visits' }).fill('1')
+      await form.getByRole('spinbutton', { name: 'Most visits' }).fill('2')
       await form.getByRole('textbox', { name: 'Remark' }).fill('for the club')
       await form.getByText('More options').click()
       await form.getByRole('textbox', { name: 'Own name in the address' }).fill('club')
+      // Somebody comes after the page has read the share, and before it sends the change.
+      await page.route('**/api/share/update', async (route) => {
+        await fetch(`${site.url}/api/fs/list`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', 'user-agent': 'meanwhile' },
+          body: JSON.stringify({ path: '/@s/photos', password: 'low-water' }),
+        })
+        await route.continue()
+      })
       await form.getByRole('button', { name: 'Save' }).click()
-      await shareRow(page).getByRole('cell', { name: '1 of 1' }).waitFor()
+      await shareRow(page).getByRole('cell', { name: '2 of 2' }).waitFor()
       await shareRow(page).getByRole('cell', { name: 'ended: all visits are used' }).waitFor()
       await shareRow(page).getByText('for the club').waitFor()
-      t.match(await sharesOf(site), [{ id: 'club', pwd: 'low-water', max_accessed: 1, accessed: 1 }])
+      t.match(await sharesOf(site), [{ id: 'club', pwd: 'low-water', max_accessed: 2, accessed: 2 }])
       await visit(t, site, { ...visitor, at: '/@s/club' }, async (own) => {
         await own.getByRole('textbox', { name: 'Code' }).fill('low-water')
         await own.keyboard.press('Enter')
@@ -260,6 +270,26 @@ void t.test('shares', { skip: withoutBrowser }, async (t) => {
       )
     }),
   )
+
+  await t.test('a change keeps files that were moved out of the folder of their user', async (t) => {
+    const cy = { user: { username: 'cy', password: 'password' } }
+    await mkdir(join(folder, 'cy/notes'), { recursive: true })
+    const permission = 0xff8 | permissionBits.share
+    await call('/api/admin/user/create', { ...cy.user, base_path: '/cy', role: 0, permission, disabled: false })
+    await share(site, { files: ['/cy/notes'], creator: 'cy' })
+    await call('/api/fs/move', { src_dir: '/cy', dst_dir: '/work', names: ['notes'] })
+    await visit(t, site, { ...cy, at: '/@manage/shares' }, async (page) => {
+      await shareRow(page).getByRole('cell', { name: 'files outside of your folder', exact: true }).waitFor()
+      await page.getByRole('button', { name: /^Edit files outside/ }).click()
+      const form = dialog(page, 'Share of files outside of your folder')
+      await form.getByRole('textbox', { name: 'Remark' }).fill('still mine')
+      await form.getByRole('button', { name: 'Save' }).click()
+      await shareRow(page).getByText('still mine').waitFor()
+    })
+    const [{ id, files: kept } = { id: '', files: [] }] = (await sharesOf(site)).filter(({ remark }) => remark === 'still mine')
+    t.strictSame(kept, ['/work/notes'])
+    await call(`/api/share/delete?id=${id}`, {})
+  })
 
   await t.test('whoever may not share is offered nothing to do so', (t) =>
     visit(t, site, { user: { ...ann.user, username: 'bob' } }, async (page) => {

@@ -76,10 +76,11 @@ export function shareAddress({ id }: Pick<Share, 'id'>): { readonly server: stri
   return { server: location.origin + basePath, path: addressOf(`/@s/${id}`) }
 }
 
-/** The names of what is shared: `photos and 2 more`. */
+/** The names of what is shared: `photos and 2 more`. There are no paths if all are outside the user's base folder. */
 export function namesOf(paths: readonly string[]): string {
-  const [first = ''] = paths
-  return texts.shares.filesOf([nameOf(first) || texts.files.home], Math.max(0, paths.length - 1))
+  const [first] = paths
+  if (first === undefined) return texts.shares.outsideBase
+  return texts.shares.filesOf([nameOf(first) || texts.files.home], paths.length - 1)
 }
 
 /** Characters that nobody confuses. There are 32 of them, so that each is as likely as the others. */

@@ -158,12 +158,10 @@ function setDisabled({ id }: Share, disabled: boolean): Promise<unknown> {
   return post(disabled ? '/api/share/disable' : '/api/share/enable', undefined, { query: { id } })
 }
 
-/** The fields that the form does not have are those that the share has now. */
+/** The fields that the form does not have are those that the share has now. Visits may begin meanwhile. */
 async function save({ id }: Share, edited: EditedShare): Promise<void> {
-  const { files, accessed, disabled, order_by, order_direction, extract_folder } = await get('/api/share/get', {
-    query: { id },
-  })
-  const kept = { files, accessed, disabled, order_by, order_direction, extract_folder }
+  const { files, disabled, order_by, order_direction, extract_folder } = await get('/api/share/get', { query: { id } })
+  const kept = { files, accessed: null, disabled, order_by, order_direction, extract_folder }
   await post('/api/share/update', { id, new_id: edited.id, ...kept, ...sentShare(edited) })
   await changed(sharesKey)
 }

@@ -116,6 +116,14 @@ export function rowOf(asked: AskedFields): Omit<ShareFields, 'creatorId' | Added
   }
 }
 
+/**
+ * Whether a principal who administers a share is shown this path of it. Its creator may not know the folder to which
+ * somebody has moved it.
+ */
+export function isShown({ shares }: ProtocolGateway, principal: Principal, path: Path): boolean {
+  return shares.actsForOthers(principal) || isWithin(principal.base, path)
+}
+
 /** The shares as a principal who administers them sees them, with their states. */
 export async function shareObjects(
   gateway: ProtocolGateway,
@@ -123,18 +131,15 @@ export async function shareObjects(
   shares: readonly StoredShare[],
 ): Promise<ShareObject[]> {
   const { accounts, visitorAccess } = gateway
-  const seesAll = gateway.shares.actsForOthers(principal)
   const used = await gateway.shares.use(shares.map(({ id }) => id))
   const objects: ShareObject[] = []
   for (let at = 0; at < shares.length; at += statesAtOnce) {
     const some = shares.slice(at, at + statesAtOnce).map(async (share) => {
       const use = used.get(share.id)
       const creator = accounts.users.get(share.creatorId)
-      // The creator may not know the folder to which somebody has moved it.
-      const isKnown = (path: Path) => seesAll || isWithin(principal.base, path)
       return {
         id: share.id,
-        files: share.roots.map(({ path }) => path).filter(isKnown),
+        files: share.roots.map(({ path }) => path).filter((path) => isShown(gateway, principal, path)),
         expires: share.expires === undefined ? null : wireTime(share.expires),
         pwd: share.password,
         accessed: use?.accessed ?? 0,

@@ -4,12 +4,12 @@ import type { Principal } from '../../../src/accounts/principal.js'
 import { undefinedIfMissing } from '../../../src/base/errors.js'
 import { cleanPath, type Path } from '../../../src/base/path.js'
 import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
-import { newShare } from '../../../src/shares/share-fields.js'
+import { newShare, pathsToJudge } from '../../../src/shares/share-fields.js'
 import type { StoredShare } from '../../../src/shares/shares.js'
 import { requireRow } from '../compat/admin-rows.js'
-import { rowOf, shareData, shareFields, shareObjects } from '../compat/share-object.js'
+import { isShown, rowOf, shareData, shareFields, shareObjects } from '../compat/share-object.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
-import { badRequest, refused, withResponses } from '../api/errors.js'
+import { refused, withResponses } from '../api/errors.js'
 import { paging, queryText, requiredText, text } from '../api/fields.js'
 import { pageOf } from '../api/paging.js'
 import { coreRefusal, malformedPath, relativePath, storageRefusals } from '../api/refusals.js'
@@ -42,6 +42,12 @@ const changeRefusals: readonly Refusal[] = [
 
 const query = z.object({ id: queryText.meta({ example: 'aB3dE6gH' }) })
 
+/** Of an update. Absent: 0, as in OpenList. */
+const changedVisits = z
+  .union([z.null(), shareFields.accessed])
+  .meta({ wire: { anyOf: [{ type: 'integer' }, { type: 'null' }], default: 0 } })
+  .describe('The number of visits until now. Null: unchanged, also by visits that begin meanwhile.')
+
 /** The share of this id, if the principal administers it. */
 function shareOf(gateway: ProtocolGateway, principal: Principal, id: string): StoredShare {
   return requireRow(gateway.shares.find(principal, id), shareMissing)
@@ -61,9 +67,12 @@ function creatorOf({ accounts, shares }: ProtocolGateway, principal: Principal, 
 }
 
 function rootsOf(files: readonly string[]): readonly Path[] {
-  const roots = [...new Set(files.filter((file) => file !== '').map(cleanPath))]
-  if (roots.length === 0) throw badRequest('must add at least 1 object')
-  return roots
+  return [...new Set(files.filter((file) => file !== '').map(cleanPath))]
+}
+
+/** The roots of a share that the principal is not shown, and so cannot name in an update. */
+function unshownRoots(gateway: ProtocolGateway, principal: Principal, { roots }: StoredShare): readonly Path[] {
+  return roots.map(({ path }) => path).filter((path) => !isShown(gateway, principal, path))
 }
 
 export const shareEndpoints = [
@@ -130,11 +139,12 @@ export const shareEndpoints = [
     summary: 'Change a share',
     description:
       'Absent fields get their defaults, except `creator` and those after it, which are unchanged. Files and folders ' +
-      'that it has already are kept where they are.',
+      'that it has already are kept where they are, and those that were removed stay removed.',
     access: 'user',
     guestRefusal,
     fields: z.object({
       ...shareFields,
+      accessed: changedVisits,
       id: requiredText.meta({ example: 'aB3dE6gH' }),
       new_id: text.describe('Another id, which needs the permission for that. Empty: unchanged.'),
     }),
@@ -146,17 +156,17 @@ export const shareEndpoints = [
       if (isRenamed && !principal.mayNameShares) throw refused(permissionDenied)
       const creatorId = creatorOf(gateway, principal, fields.creator) ?? before.creatorId
       const row = rowOf(fields)
-      const roots = rootsOf(fields.files)
+      const named = rootsOf(fields.files)
       const judged = { ...before, ...row, creatorId }
-      for (const root of roots) {
-        const kept = before.roots.find(({ path }) => path === root)
-        const asked = gateway.visitorAccess.assertMayShare(judged, root)
-        // The rest of a share can be changed when something of it is missing.
-        await (kept === undefined ? asked : undefinedIfMissing(asked))
-      }
+      const { added, kept } = pathsToJudge(before, judged, named)
+      for (const root of added) await gateway.visitorAccess.assertMayShare(judged, root)
+      // The rest of a share can be changed when something of it is missing.
+      for (const root of kept) await undefinedIfMissing(gateway.visitorAccess.assertMayShare(judged, root))
       const changes = { ...row, creatorId, ...(isRenamed && { id: newId }) }
+      const roots = [...new Set([...named, ...unshownRoots(gateway, principal, before)])]
+      const visits = fields.accessed === null ? undefined : Math.max(0, fields.accessed)
       const share = await withResponses({ not_found: shareMissing, exists: newIdTaken }, () =>
-        gateway.shares.update(id, changes, roots, Math.max(0, fields.accessed)),
+        gateway.shares.update(id, changes, roots, visits),
       )
       return shown(gateway, principal, share)
     },

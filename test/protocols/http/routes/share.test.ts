@@ -198,5 +198,46 @@ void t.test('an update judges new paths, and keeps what is missing or was remove
   t.same(await new Visitor(ann).names(`/@s/${id}`), ['docs'], 'what was removed is not shared again')
   await ann.post('/api/share/update', { id, files: ['/a/docs'] })
   await ann.post('/api/share/update', { id, files: ['/a/docs', '/a/file.txt'] })
-  t.same(await new Visitor(ann).names(`/@s/${id}`), ['docs', 'file.txt'], 'unless its owner shares it anew')
+  t.same(await new Visitor(ann).names(`/@s/${id}`), ['docs', 'file.txt'], 'unless its creator shares it anew')
+  await admin.post('/api/fs/remove', { dir: '/a', names: ['file.txt'] })
+  await admin.put('/a/file.txt', 'for others')
+  await admin.grant('ann', '/a/file.txt', { deny: ['share'] })
+  const shutNow = await ann.post('/api/share/update', fields)
+  t.match(shutNow, { code: 200 }, 'nobody is asked about what has the path of what was removed')
+})
+
+void t.test('an update keeps what its user is not shown', async (t) => {
+  const { admin, ann } = await household(t)
+  const id = await share(ann, ['/a/docs', '/a/file.txt'])
+  await admin.post('/api/fs/move', { src_dir: '/a', dst_dir: '/ab', names: ['docs'] })
+  const { files } = (await shown(ann, id)) as unknown as { readonly files: readonly string[] }
+  t.same(files, ['/a/file.txt'], 'it was moved to a folder of somebody else')
+  const changed = await ann.post('/api/share/update', { id, files, remark: 'changed' })
+  t.match(changed, { code: 200, data: { files: ['/a/file.txt'], remark: 'changed' } })
+  t.match(await shown(admin, id), { files: ['/a/file.txt', '/ab/docs'] })
+  await admin.post('/api/fs/move', { src_dir: '/ab', dst_dir: '/a', names: ['docs'] })
+  t.same(await new Visitor(ann).names(`/@s/${id}`), ['file.txt', 'docs'], 'it is shared again when it is back')
+
+  await admin.post('/api/fs/move', { src_dir: '/a', dst_dir: '/ab', names: ['docs', 'file.txt'] })
+  t.match(await ann.post('/api/share/update', { id, files: [], remark: 'all are away' }), { code: 200 })
+  t.match(await shown(admin, id), { files: ['/ab/file.txt', '/ab/docs'], remark: 'all are away' })
+  t.match(await admin.post('/api/share/update', { id, files: [] }), { code: 400, message: 'must add at least 1 object' })
+  t.match(await admin.post('/api/share/update', { id, files: ['/ab/docs'] }), {
+    code: 200,
+    data: { files: ['/ab/docs'] },
+  })
+})
+
+void t.test('an update that does not set the number of visits loses none', async (t) => {
+  const { ann } = await household(t)
+  const id = await share(ann, ['/a/docs'], { max_accessed: 1 })
+  const { accessed: read } = await shown(ann, id)
+  t.equal(read, 0)
+  await new Visitor(ann).list(`/@s/${id}`)
+  const fields = { id, files: ['/a/docs'], max_accessed: 1, remark: 'changed' }
+  t.match(await ann.post('/api/share/update', { ...fields, accessed: null }), {
+    code: 200,
+    data: { accessed: 1, remark: 'changed', state: 'used_up' },
+  })
+  t.match(await ann.post('/api/share/update', fields), { code: 200, data: { accessed: 0 } }, 'absent fields are reset')
 })
