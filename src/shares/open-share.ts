@@ -125,7 +125,7 @@ export class OpenShare {
   async list(path: Path, options: SharedListOptions = {}): Promise<SharedListing> {
     const place = this.at(path)
     if (this.#isDropFolder(path)) return { entries: [], total: 0, thumbnails: [], rights: [] }
-    const order = options.order ?? this.#order
+    const order = options.order ?? this.order
     if (place.kind === 'roots') return this.listRoots({ ...options, order })
     const { entries, total, folder, rights } = await place.fs.list(place.path, { ...options, order })
     // What there is to share is for its creator to say.
@@ -205,7 +205,8 @@ export class OpenShare {
     return branches
   }
 
-  get #order(): Order | undefined {
+  /** That of the share; undefined if it leaves that to the storages. */
+  get order(): Order | undefined {
     const { orderBy, orderDirection, extractFolder } = this.share
     if (orderBy === '' && extractFolder === '') return undefined
     return { by: orderBy === '' ? 'given' : orderBy, direction: orderDirection, folders: extractFolder }

@@ -39,7 +39,7 @@ void t.test('a visitor without an account lists a folder, and downloads a file w
   )
   t.match(await visitor.get(`/@s/${id}`), {
     code: 200,
-    data: { name: 'docs', is_dir: true, raw_url: '', related: [], share_mode: 'read' },
+    data: { name: 'docs', is_dir: true, raw_url: '', related: [], share_mode: 'read', share_sorted: false },
   })
   const file = await visitor.get(`/@s/${id}/deep/b.txt`)
   t.match(file, { code: 200, data: { name: 'b.txt', size: 9, raw_url: `${ann.url}/sd/${id}/deep/b.txt` } })

@@ -41,7 +41,7 @@ interface Share {
 }
 
 /** Makes a share as the administrator. Resolves to the address of its page. */
-async function share({ call }: Site, fields: Partial<Share>): Promise<string> {
+async function share({ call }: Site, fields: Partial<Share> & Readonly<Record<string, unknown>>): Promise<string> {
   const { id } = (await call('/api/share/create', fields)) as Share
   return `/@s/${id}`
 }
@@ -211,6 +211,29 @@ void t.test('shares', { skip: withoutBrowser }, async (t) => {
       t.match(await sharesOf(site), [{ accessed: 1 }], 'all this is one visit')
     }),
   )
+
+  await t.test('the page begins with the order of the share', async (t) => {
+    for (const [name, size] of [
+      ['a', 2],
+      ['b', 3],
+      ['c', 1],
+    ] as const) {
+      await mkdir(join(folder, 'sorted/d'), { recursive: true })
+      await writeFile(join(folder, 'sorted', name), 'x'.repeat(size))
+    }
+    const order = { order_by: 'size', order_direction: 'desc', extract_folder: 'back' }
+    const at = await share(site, { files: ['/sorted'], pwd: 'low-water', ...order })
+    await visit(t, site, { ...visitor, at }, async (page) => {
+      await page.getByRole('textbox', { name: 'Code' }).fill('low-water')
+      await page.keyboard.press('Enter')
+      await eventually(t, () => namesShown(page), ['b', 'a', 'c', 'd'])
+      await button(page, 'Sort by Name').click()
+      await eventually(t, () => namesShown(page), ['d', 'a', 'b', 'c'], 'or the one that the visitor chooses')
+      await button(page, 'Sort by Name').click()
+      await eventually(t, () => namesShown(page), ['d', 'c', 'b', 'a'])
+    })
+    await call(`/api/share/delete?id=${at.slice('/@s/'.length)}`, {})
+  })
 
   await t.test('a file alone, for whoever has signed in too', async (t) => {
     const at = await share(site, { files: ['/photos/beach.png'] })

@@ -12,7 +12,8 @@ export type SortColumn = 'name' | 'size' | 'modified'
 
 /** The order of a folder. The server sorts, so that a page is enough. */
 interface Sorting {
-  readonly sort_by: SortColumn
+  /** Empty: the order of the share. */
+  readonly sort_by: SortColumn | ''
   readonly sort_direction: 'asc' | 'desc'
 }
 
@@ -22,8 +23,16 @@ export interface Display extends Sorting {
   readonly contains: string
 }
 
+const byName: Sorting = { sort_by: 'name', sort_direction: 'asc' }
+
 /** The order of all folders, until the page is closed. */
-export const sorting = signal<Sorting>({ sort_by: 'name', sort_direction: 'asc' })
+export const sorting = signal(byName)
+
+/** Begins with the order of a share if it has one. A column that was chosen in another folder stays otherwise. */
+export function beginSorting(hasOwnOrder: boolean): void {
+  if (hasOwnOrder) sorting.value = { sort_by: '', sort_direction: 'asc' }
+  else if (sorting.peek().sort_by === '') sorting.value = byName
+}
 
 /** Number of entries on a page. */
 const pageLength = 200

@@ -6,6 +6,7 @@ import { get } from '../api/client.ts'
 import { ShareMode } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
 import { addressOf, currentPath, shareTop } from '../components/places.ts'
+import { beginSorting } from '../entries/folder.ts'
 import { shareSource, ShownSource } from '../entries/source.ts'
 import { AskFolderPassword, isDenied } from '../files/ask-folder-password.tsx'
 import { FilesPage, useEntry } from '../files/files-page.tsx'
@@ -57,9 +58,20 @@ function Share({ top }: { readonly top: string }) {
   }
   return (
     <ShownSource.Provider value={source}>
-      {share.share_mode === ShareMode.upload ? <DropBox share={share} /> : <FilesPage />}
+      {share.share_mode === ShareMode.upload ? (
+        <DropBox share={share} />
+      ) : (
+        <SharedFiles isSorted={share.share_sorted} />
+      )}
     </ShownSource.Provider>
   )
+}
+
+function SharedFiles({ isSorted = false }: { readonly isSorted: boolean | undefined }) {
+  // Before anything is listed.
+  useState(() => beginSorting(isSorted))
+  useEffect(() => () => beginSorting(false), [])
+  return <FilesPage />
 }
 
 /** Takes the code that an address may have, so that it stays neither in the bar of the browser nor in its history. */

@@ -75,6 +75,13 @@ const detailData = fileData.extend({
   share_mode: shareMode
     .optional()
     .describe('What visitors may do. Only of what a share has. An extension of this gateway.'),
+  share_sorted: z
+    .boolean()
+    .optional()
+    .describe(
+      'Whether the share has an order, in which `list` sorts without `sort_by`. Only of what a share has. An extension ' +
+        'of this gateway.',
+    ),
   related: z
     .array(fileData)
     .nullable()
@@ -102,7 +109,7 @@ export const browseEndpoints = [
       refresh: flag.describe('Bypass the cached listing. Ignored for what a share has.'),
       sort_by: choice('name', 'size', 'modified').describe(
         'The order of the entries; folders come first. `name`: in any case, and digits as numbers. Default: the order ' +
-          'of the storage.',
+          'of the share, or of the storage.',
       ),
       sort_direction: choice('asc', 'desc').describe('The direction of `sort_by`. Default: `asc`.'),
       contains: text.describe('Only entries whose names contain this text, in any case.'),
@@ -197,6 +204,7 @@ export const browseEndpoints = [
           raw_url: isReadable ? shareUrl(form.baseUrl, id, at, { pwd: code }) : '',
           ...notesOf(share),
           share_mode: share.share.mode,
+          share_sorted: share.order !== undefined,
           related: [],
         })
       },
