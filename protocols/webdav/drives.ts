@@ -124,7 +124,7 @@ export class Drives {
     const signal = signalOf(response)
     const visit = { protocol: webdav, address, userAgent, code, cookie: undefined, begins, asDrive: true, signal }
     const share = await this.gateway.visitorAccess.open(id, visit)
-    response.setHeader('Cache-Control', visitorCaching(share.share.password))
+    response.setHeader('Cache-Control', visitorCaching(share.share.code))
     return share
   }
 }

@@ -66,7 +66,7 @@ export class RootsFolder implements ListedTree {
     return new Map(await Promise.all(found))
   }
 
-  /** That of a storage is its owner's business. */
+  /** That of a storage is its creator's business. */
   usageOrUndefined(): Promise<undefined> {
     return Promise.resolve(undefined)
   }

@@ -99,7 +99,7 @@ export async function exportOf(
     storages: (await storages.all()).map((storage) => storageOf(storage, withSecrets)),
     rules: (await rules.all()).map((rule) => ruleOf(rule, withSecrets)),
     grants: (await grants.all()).map(snakeCase),
-    shares: (await shares.all()).map((share) => shareOf(share, roots.get(share.id) ?? [], withSecrets)),
+    shares: (await shares.all()).map((share) => savedShare(share, roots.get(share.id) ?? [], withSecrets)),
     settings: settingsOf(await settings.all(), withSecrets),
   }
 }
@@ -133,13 +133,19 @@ function ruleOf({ password, ...rule }: FolderRule, withSecrets: boolean): object
   return { ...snakeCase(rule), has_password: password !== '', ...(withSecrets && { password }) }
 }
 
-function shareOf({ password, ...share }: ShareRow, roots: readonly ShareRoot[], withSecrets: boolean): object {
+/** The names are those that earlier versions have written. */
+function savedShare(
+  { code, maxVisits, ...share }: ShareRow,
+  roots: readonly ShareRoot[],
+  withSecrets: boolean,
+): object {
   const files = [...roots].sort((one, other) => one.position - other.position)
   return {
     ...snakeCase(share),
+    max_accessed: maxVisits,
     files: files.map(({ path, removed }) => ({ path, removed })),
-    has_password: password !== '',
-    ...(withSecrets && { password }),
+    has_password: code !== '',
+    ...(withSecrets && { password: code }),
   }
 }
 

@@ -54,13 +54,13 @@ export function addShareCommands(program: Command): void {
       const { user, id = '' } = flags
       if (user === undefined) throw invalid('name the user whose share it is with --user')
       const roots = treePaths(paths)
-      const { changes, code } = await changesOf(flags)
+      const { changes, generatedCode } = await changesOf(flags)
       await inShares(flags, async (opened) => {
         const fields = { ...newShare, ...changes, creatorId: findUser(opened.accounts, user).id }
         const unknown = await opened.assertMayShare({ id, ...fields }, roots)
         const added = await opened.shares.create(id, fields, roots)
         const link = linkOf(opened, added.id)
-        const withCode = code === undefined ? '' : `, with the code ${code}`
+        const withCode = generatedCode === undefined ? '' : `, with the code ${generatedCode}`
         const notes = unknown.map((path) => `\nWhether there is a file or folder ${path} is not checked here.`)
         const shown = { ...(await opened.describe(added)), not_checked: unknown }
         print(flags, shown, `the share ${added.id} is added: ${link}${withCode}${notes.join('')}`)
@@ -100,7 +100,7 @@ export function addShareCommands(program: Command): void {
   withFieldOptions(withCommonOptions(share.command('edit <id>')))
     .description('change what is given, and leave the rest; it is in force at once')
     .option('--no-password', 'visitors need no code')
-    .option('--no-webdav', 'it is no folder of WebDAV')
+    .option('--no-webdav', 'visitors cannot open it as a drive')
     .option('--paths <paths...>', 'the files and folders, in place of those that it has')
     .option('--visited <count>', 'the number of visits until now; 0 begins anew')
     .option('--user <username>', 'another user whose share it is')
@@ -108,7 +108,7 @@ export function addShareCommands(program: Command): void {
     .action(async (id: string, flags: EditFlags) => {
       const roots = flags.paths === undefined ? undefined : treePaths(flags.paths)
       const visited = flags.visited === undefined ? undefined : countOf('--visited', flags.visited)
-      const { changes: fields, code } = await changesOf(flags)
+      const { changes: fields, generatedCode } = await changesOf(flags)
       await inShares(flags, async (opened) => {
         const { shares, accounts } = opened
         const creatorId = flags.user === undefined ? undefined : findUser(accounts, flags.user).id
@@ -124,11 +124,13 @@ export function addShareCommands(program: Command): void {
         const paths = roots ?? before.roots.map(({ path }) => path)
         const { added, kept, removed } = pathsToJudge(before, changes, paths)
         if (roots !== undefined && removed[0] !== undefined) {
-          throw invalid(`${removed[0]} was removed, which ended it in this share: make a new share for what is there now`)
+          throw invalid(
+            `${removed[0]} was removed, which ended it in this share: make a new share for what is there now`,
+          )
         }
         await opened.assertMayShare({ ...before, ...changes, id }, [...kept, ...added], kept)
         const changed = await shares.update(id, changes, roots, visited)
-        const withCode = code === undefined ? '' : `, and has the code ${code}`
+        const withCode = generatedCode === undefined ? '' : `, and has the code ${generatedCode}`
         print(flags, await opened.describe(changed), `the share ${changed.id} is changed${withCode}`)
       })
     })
@@ -161,16 +163,16 @@ export function addShareCommands(program: Command): void {
 
 function withFieldOptions(command: Command): Command {
   return command
-    .addOption(new Option('--mode <mode>', 'what visitors may do').choices(shareModes))
+    .addOption(new Option('--mode <mode>', 'what visitors may do; a new share is one to read').choices(shareModes))
     .option('--random', 'visitors need a code: generate one and print it')
     .option('--password-stdin', 'visitors need a code: read it from the first line of standard input')
     .option('--expires <time>', 'when it ends (RFC 3339), or "never"')
     .option('--visits <count>', 'how many visits there may be, or "any"')
     .option('--allow-from <list>', 'comma-separated addresses and networks of visitors, or "any"')
-    .option('--webdav', 'it is a folder of WebDAV too')
+    .option('--webdav', 'visitors can also open it as a drive (WebDAV)')
     .option('--upload-max-bytes <bytes>', 'the size of all uploads together, or "any"')
     .option('--upload-max-files <count>', 'the number of all uploads together, or "any"')
-    .option('--remark <text>', 'for its owner: visitors do not see it')
+    .option('--remark <text>', 'a note for its creator: visitors do not see it')
     .option('--readme <text>', 'Markdown, or the URL of it, that visitors see below each listing')
     .option('--header <text>', 'the same, above each listing')
     .addOption(new Option('--order-by <key>', 'the order of listings').choices(['', 'name', 'size', 'modified']))
@@ -183,10 +185,10 @@ function withFieldOptions(command: Command): Command {
     )
 }
 
-/** The fields that the flags name. `code`: the one that was generated. Rejects with `invalid` for impossible values. */
+/** The fields that the flags name. `generatedCode`: undefined if none was generated. Rejects with `invalid` for impossible values. */
 async function changesOf(
   flags: FieldFlags,
-): Promise<{ readonly changes: Partial<ShareFields>; readonly code: string | undefined }> {
+): Promise<{ readonly changes: Partial<ShareFields>; readonly generatedCode: string | undefined }> {
   const { mode, expires, visits, allowFrom, webdav, uploadMaxBytes, uploadMaxFiles } = flags
   const { remark, readme, header, orderBy, orderDirection, extractFolder } = flags
   const asked = [flags.random === true, flags.passwordStdin === true, flags.password === false]
@@ -195,10 +197,10 @@ async function changesOf(
   }
   const read = flags.random === true || flags.passwordStdin === true ? await readPassword(flags) : undefined
   if (read?.password === '') throw invalid('the code is empty: for none, give no option for it, or --no-password')
-  const password = flags.password === false ? '' : read?.password
+  const code = flags.password === false ? '' : read?.password
   const given = {
-    ...{ mode, password, webdav, remark, readme, header, orderBy, orderDirection, extractFolder },
-    maxAccessed: visits === undefined ? undefined : countOf('--visits', visits, 1),
+    ...{ mode, code, webdav, remark, readme, header, orderBy, orderDirection, extractFolder },
+    maxVisits: visits === undefined ? undefined : countOf('--visits', visits, 1),
     allowFrom:
       allowFrom === undefined ? undefined : allowFrom === 'any' ? [] : allowFrom.split(',').map((each) => each.trim()),
     uploadMaxBytes: uploadMaxBytes === undefined ? undefined : countOf('--upload-max-bytes', uploadMaxBytes, 1),
@@ -208,7 +210,7 @@ async function changesOf(
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
     ...(expires !== undefined && { expires: expires === 'never' ? undefined : endOf(expires) }),
   }
-  return { changes, code: read?.generated === true ? read.password : undefined }
+  return { changes, generatedCode: read?.generated === true ? read.password : undefined }
 }
 
 /** Throws `invalid` for another text than a number of at least `min`, or `any`, which is 0. */
@@ -292,10 +294,10 @@ class OpenedShares {
       creator: this.#nameOf(share.creatorId),
       mode: share.mode,
       state,
-      pwd: share.password,
+      pwd: share.code,
       expires: share.expires ?? null,
-      accessed: use?.accessed ?? 0,
-      max_accessed: share.maxAccessed,
+      accessed: use?.visits ?? 0,
+      max_accessed: share.maxVisits,
       disabled: share.disabled,
       allow_from: share.allowFrom,
       webdav: share.webdav,

@@ -30,7 +30,7 @@ export interface ImportedShare extends ShareRow {
   /** Of the whole tree. */
   readonly roots: readonly Path[]
   /** The number of visits until now. */
-  readonly accessed: number
+  readonly visits: number
 }
 
 export interface Installation {
@@ -107,8 +107,8 @@ export async function replaceInstallation(
       const named = { readUsers: newIds(rule.readUsers), writeUsers: newIds(rule.writeUsers) }
       await new RulesTable(within).insert({ ...rule, ...named })
     }
-    for (const { roots, accessed, ...share } of shares) {
-      await new SharesTable(within).insert({ ...share, creatorId: ids.get(share.creatorId) ?? 0 }, roots, accessed)
+    for (const { roots, visits, ...share } of shares) {
+      await new SharesTable(within).insert({ ...share, creatorId: ids.get(share.creatorId) ?? 0 }, roots, visits)
     }
     await new SettingsTable(within).set(settings)
   })

@@ -88,14 +88,14 @@ export interface ShareRow {
   readonly id: string
   readonly creatorId: number
   readonly mode: ShareMode
-  /** The code that visitors have to send, as its owner reads it. Empty: none. */
-  readonly password: string
+  /** That visitors have to send, as its creator reads it. Empty: none. */
+  readonly code: string
   /** Undefined: never. */
   readonly expires: Date | undefined
   /** How many visits there may be; 0 or less: any number. */
-  readonly maxAccessed: number
+  readonly maxVisits: number
   readonly disabled: boolean
-  /** For its owner. */
+  /** For its creator. */
   readonly remark: string
   readonly readme: string
   readonly header: string
@@ -104,7 +104,7 @@ export interface ShareRow {
   readonly extractFolder: StorageRow['extractFolder']
   /** Addresses and networks of visitors; empty: any. */
   readonly allowFrom: readonly string[]
-  /** Whether it is also a folder of WebDAV. */
+  /** Whether visitors can also open it as a drive (WebDAV). */
   readonly webdav: boolean
   /** Of all uploads; 0: no limit. */
   readonly uploadMaxBytes: number
@@ -126,8 +126,7 @@ export interface ShareRoot {
 
 /** How often a share was used. */
 export interface ShareUse {
-  /** The number of visits. */
-  readonly accessed: number
+  readonly visits: number
   readonly uploadedBytes: number
   readonly uploadedFiles: number
 }

@@ -21,15 +21,15 @@ import { following, PathTable } from './path-table.js'
 import type { ShareMode, ShareRoot, ShareRow, ShareUse, Visitor } from './rows.js'
 
 /** The most visits of a share without a limit that are stored: visitors choose their names. */
-export const maxVisits = 10_000
+export const maxStoredVisits = 10_000
 
 const columns: Columns<ShareRow> = {
   id: text('id'),
   creatorId: integer('creator_id'),
   mode: text<ShareMode>('mode'),
-  password: text('password'),
+  code: text('password'),
   expires: optional(time('expires')),
-  maxAccessed: integer('max_accessed'),
+  maxVisits: integer('max_accessed'),
   disabled: bool('disabled'),
   remark: text('remark'),
   readme: text('readme'),
@@ -63,10 +63,10 @@ export class SharesTable {
     return stored.map((row) => readRow(columns, row))
   }
 
-  async insert(row: ShareRow, roots: readonly Path[], accessed: number): Promise<void> {
+  async insert(row: ShareRow, roots: readonly Path[], visits: number): Promise<void> {
     await this.database.transaction(async (query) => {
       await query('shares').insert(writeRow(columns, row))
-      await query('share_use').insert({ share_id: row.id, accessed, uploaded_bytes: 0, uploaded_files: 0 })
+      await query('share_use').insert({ share_id: row.id, accessed: visits, uploaded_bytes: 0, uploaded_files: 0 })
       await setRoots(query, row.id, roots)
     })
   }
@@ -75,7 +75,7 @@ export class SharesTable {
     id: string,
     changes: Partial<ShareRow>,
     roots: readonly Path[] | undefined,
-    accessed: number | undefined,
+    visits: number | undefined,
   ): Promise<void> {
     await this.database.transaction(async (query) => {
       const now = changes.id ?? id
@@ -83,7 +83,7 @@ export class SharesTable {
         .where({ id })
         .update({ id, ...writeRow(columns, changes) })
       if (changed === 0) throw new GatewayError('not_found', { reason: 'there is no such share' })
-      if (accessed !== undefined) await query('share_use').where({ share_id: now }).update({ accessed })
+      if (visits !== undefined) await query('share_use').where({ share_id: now }).update({ accessed: visits })
       if (roots !== undefined) await setRoots(query, now, roots)
     })
   }
@@ -102,7 +102,7 @@ export class SharesTable {
       )
       for (const row of rows) {
         used.set(row.share_id as string, {
-          accessed: Number(row.accessed),
+          visits: Number(row.accessed),
           uploadedBytes: Number(row.uploaded_bytes),
           uploadedFiles: Number(row.uploaded_files),
         })
@@ -267,7 +267,7 @@ async function hasRoom(query: Knex, shareId: string): Promise<boolean> {
   if (limited !== undefined) return true
   const last = await query<StoredRow>('share_visits')
     .where({ share_id: shareId })
-    .offset(maxVisits - 1)
+    .offset(maxStoredVisits - 1)
     .first()
   return last === undefined
 }

@@ -305,7 +305,7 @@ export interface Store extends FileRecords {
   readonly shares: {
     all(): Promise<ShareRow[]>
     /** With roots at these paths, in one transaction. `exists` for a taken id, `not_found` for an unknown creator. */
-    insert(row: ShareRow, roots: readonly Path[], accessed: number): Promise<void>
+    insert(row: ShareRow, roots: readonly Path[], visits: number): Promise<void>
     /**
      * In one transaction. `roots`: the paths of all roots; one that has a root of the share already keeps it. Absent
      * fields are unchanged. `not_found`, and `exists` for a new id that is taken.
@@ -314,7 +314,7 @@ export interface Store extends FileRecords {
       id: string,
       changes: Partial<ShareRow>,
       roots: readonly Path[] | undefined,
-      accessed: number | undefined,
+      visits: number | undefined,
     ): Promise<void>
     /** With its roots and visits. False if it does not exist. */
     delete(id: string): Promise<boolean>
@@ -330,7 +330,7 @@ export interface Store extends FileRecords {
     /**
      * As `isIn`; begins a visit otherwise, and counts it, if the share may have one more. Undefined if it may not. In
      * one transaction, so that of concurrent calls none passes the limit. Of a share without a limit, more than
-     * `maxVisits` are counted and not stored.
+     * `maxStoredVisits` are counted and not stored.
      */
     enter(shareId: string, visitor: Visitor, time: number): Promise<'begun' | 'in' | undefined>
     /** Deletes those that began more than `time` milliseconds ago. */

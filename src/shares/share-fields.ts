@@ -12,7 +12,7 @@ export const maxSharesOfUser = 1000
 export const maxShares = 20_000
 
 /** In characters. */
-const maxLengths = { id: 64, password: 255, remark: 4096, readme: 65_536, header: 65_536 } as const
+const maxLengths = { id: 64, code: 255, remark: 4096, readme: 65_536, header: 65_536 } as const
 const maxNetworks = 100
 const randomLength = 8
 const idCharacters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
@@ -20,9 +20,9 @@ const idCharacters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 /** What a share is where nothing else is said. */
 export const newShare: Omit<ShareRow, 'id' | 'creatorId' | 'created'> = {
   mode: 'read',
-  password: '',
+  code: '',
   expires: undefined,
-  maxAccessed: 0,
+  maxVisits: 0,
   disabled: false,
   remark: '',
   readme: '',
@@ -65,13 +65,13 @@ export function checkShareCount(shares: readonly Pick<ShareRow, 'creatorId'>[], 
 
 /** Throws `invalid` for fields that a share cannot have. */
 export function checkShareFields(fields: Partial<ShareRow>): void {
-  const { expires, maxAccessed, uploadMaxBytes, uploadMaxFiles, allowFrom = [] } = fields
-  for (const field of ['password', 'remark', 'readme', 'header'] as const) {
+  const { expires, maxVisits, uploadMaxBytes, uploadMaxFiles, allowFrom = [] } = fields
+  for (const field of ['code', 'remark', 'readme', 'header'] as const) {
     const text = fields[field] ?? ''
     if (text.length > maxLengths[field]) throw invalid(`the ${field} has ${maxLengths[field]} characters at most`)
     if (!text.isWellFormed() || text.includes('\0')) throw invalid(`the ${field} must be valid Unicode without NUL`)
   }
-  for (const number of [maxAccessed, uploadMaxBytes, uploadMaxFiles]) {
+  for (const number of [maxVisits, uploadMaxBytes, uploadMaxFiles]) {
     if (number !== undefined && !Number.isSafeInteger(number)) throw invalid('a limit of a share is an integer')
   }
   if ((uploadMaxBytes ?? 0) < 0 || (uploadMaxFiles ?? 0) < 0) throw invalid('a limit of uploads is 0 or more')

@@ -94,24 +94,24 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
    * there are too many shares, and with `exists` for a taken id. Whether the creator may share the paths is asked
    * before, by `VisitorAccess`.
    */
-  async create(id: string, fields: ShareFields, roots: readonly Path[], accessed = 0): Promise<StoredShare> {
+  async create(id: string, fields: ShareFields, roots: readonly Path[], visits = 0): Promise<StoredShare> {
     checkShareFields(fields)
     checkRoots(roots, fields.mode)
     checkShareCount([...this.#byId.values()], fields.creatorId)
     const isTaken = (other: string) => this.#byId.has(other)
     const chosen = id === '' ? randomShareId(isTaken) : checkShareId(id)
     await takenIdKnown(
-      this.options.store.shares.insert({ ...fields, id: chosen, created: new Date(this.#now()) }, roots, accessed),
+      this.options.store.shares.insert({ ...fields, id: chosen, created: new Date(this.#now()) }, roots, visits),
     )
     return this.#reloaded(chosen)
   }
 
-  /** Absent fields, roots and `accessed` are unchanged. Rejects as `create`, and with `not_found`. */
+  /** Absent fields, roots and `visits` are unchanged. Rejects as `create`, and with `not_found`. */
   async update(
     id: string,
     changes: Partial<ShareFields> & { readonly id?: string },
     roots?: readonly Path[],
-    accessed?: number,
+    visits?: number,
   ): Promise<StoredShare> {
     checkShareFields(changes)
     if (changes.id !== undefined) checkShareId(changes.id)
@@ -123,7 +123,7 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
         before.roots.map(({ path }) => path),
         mode,
       )
-    await takenIdKnown(this.options.store.shares.update(id, changes, roots, accessed))
+    await takenIdKnown(this.options.store.shares.update(id, changes, roots, visits))
     return this.#reloaded(changes.id ?? id)
   }
 
@@ -194,8 +194,8 @@ function shareOf(row: ShareRow, roots: readonly ShareRoot[]): StoredShare {
  */
 function isChanged(before: StoredShare, after: StoredShare | undefined): boolean {
   if (after === undefined) return true
-  const limits = ({ creatorId, mode, password, expires, disabled, allowFrom, webdav }: StoredShare) => ({
-    ...{ creatorId, mode, password, expires, disabled, allowFrom, webdav },
+  const limits = ({ creatorId, mode, code, expires, disabled, allowFrom, webdav }: StoredShare) => ({
+    ...{ creatorId, mode, code, expires, disabled, allowFrom, webdav },
   })
   if (!isDeepStrictEqual(limits(before), limits(after))) return true
   const isThere = (root: ShareRoot) =>

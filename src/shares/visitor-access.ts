@@ -18,7 +18,7 @@ import { isExpired, type StoredShare, type Shares } from './shares.js'
 import { refusedToCreator } from './visitor-errors.js'
 
 /**
- * Whether visitors can open a share, for its owner. `missing`: nothing of it is there any more. `closed`: its creator
+ * Whether visitors can open a share, for its creator. `missing`: nothing of it is there any more. `closed`: its creator
  * may not share any of it now.
  */
 export const shareStates = ['active', 'expired', 'used_up', 'missing', 'closed', 'disabled'] as const
@@ -124,12 +124,12 @@ export class VisitorAccess {
     return as(accounts.forShare(creatorId, { id, mode }, { path, folds, end }, protocol, address))
   }
 
-  #checkCode({ id, password, creatorId }: ShareRow, { code, address, protocol }: VisitorRequest): void {
-    if (password === '') return
+  #checkCode({ id, code: own, creatorId }: ShareRow, { code, address, protocol }: VisitorRequest): void {
+    if (own === '') return
     const network = networkOf(address)
     const key = `${network} ${id}`
     this.#guesses.assertNotLocked(key, 'too many wrong codes for this share, try again later')
-    if (timingSafeEqualText(code, password)) return
+    if (timingSafeEqualText(code, own)) return
     if (code !== '' && this.#guesses.count(key, code)) {
       this.options.log.warn(
         { protocol: protocol.name, network, share: id, user: creatorId },
@@ -264,8 +264,8 @@ export function endedState(share: StoredShare, use: ShareUse | undefined, now: n
   return isUsedUp(share, use) ? 'used_up' : undefined
 }
 
-function isUsedUp({ maxAccessed }: ShareRow, use: ShareUse | undefined): boolean {
-  return maxAccessed > 0 && (use?.accessed ?? 0) >= maxAccessed
+function isUsedUp({ maxVisits }: ShareRow, use: ShareUse | undefined): boolean {
+  return maxVisits > 0 && (use?.visits ?? 0) >= maxVisits
 }
 
 function shareMissing(): GatewayError {

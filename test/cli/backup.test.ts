@@ -212,7 +212,7 @@ void t.test('an export has the configuration, and secrets only if asked', { skip
   await store.storages.insert(other)
   await store.rules.insert(ruleRow({ path: asPath('/a'), password: 'SECRET-7' }))
   await store.shares.insert(
-    shareRow({ id: 'abc', creatorId: ann.id, password: 'SECRET-12' }),
+    shareRow({ id: 'abc', creatorId: ann.id, code: 'SECRET-12' }),
     [asPath('/b'), asPath('/a')],
     0,
   )

@@ -264,7 +264,7 @@ void t.test(
     t.equal(await download.text(), 'note.txt', 'a link that people have leads to the file')
     t.match((await fetch(`${gateway.url}/share/5YdsHcNg`)).url, /\/@s\/5YdsHcNg$/)
     const closed = gateway.gateway.shares.get('Qx_-0a1B')
-    t.match(closed, { disabled: true, password: /^[a-z0-9]{20}$/, expires: new Date('2100-01-01') })
+    t.match(closed, { disabled: true, code: /^[a-z0-9]{20}$/, expires: new Date('2100-01-01') })
     t.same(
       closed?.roots.map(({ path }) => path),
       ['/team'],
@@ -429,18 +429,18 @@ void t.test('shares of OpenList keep their ids, codes and limits, and open nothi
         id: 'full',
         creatorId: 2,
         roots: ['/a/b', '/d'],
-        password: 'c&d',
-        accessed: 3,
-        maxAccessed: 5,
+        code: 'c&d',
+        visits: 3,
+        maxVisits: 5,
         mode: 'read',
       },
       ...{ disabled: true, remark: 'r', readme: 'm', header: 'h', orderBy: 'size', orderDirection: 'desc' },
       ...{ extractFolder: 'front', expires: new Date('2030-12-31T22:59:59Z'), allowFrom: [], webdav: false },
     },
     { id: 'rights', disabled: false, expires: undefined },
-    { id: 'zero', expires: undefined, maxAccessed: -1 },
+    { id: 'zero', expires: undefined, maxVisits: -1 },
     { id: 'later', expires: new Date('2030-12-31T23:59:59Z'), orderBy: '' },
-    { id: 'never', disabled: true, expires: undefined, password: /^[a-z0-9]{20}$/ },
+    { id: 'never', disabled: true, expires: undefined, code: /^[a-z0-9]{20}$/ },
   ])
   t.same(
     lines.filter(({ kind }) => kind === 'share').map(({ name, outcome, reason }) => `${name}: ${reason || outcome}`),
@@ -719,7 +719,7 @@ void t.test('a database in use is imported with its write-ahead log, and its fol
   const { installation } = await prepareImport({ program: 'openlist', folder: source, scratch }, options)
   t.ok(installation.users.some(({ username }) => username === 'newcomer'))
   t.match(installation.shares, [
-    { id: 'aB3', creatorId: 1, roots: ['/files'], password: 'tide', accessed: 1, maxAccessed: 2, readme: 'read' },
+    { id: 'aB3', creatorId: 1, roots: ['/files'], code: 'tide', visits: 1, maxVisits: 2, readme: 'read' },
   ])
   t.match(installation.shares[0]?.expires, new Date('2030-12-31T23:59:59Z'))
   t.same(await contentsOf(source), before)

@@ -454,7 +454,7 @@ for (const engine of engines) {
       const { users, shares, shareRoots, shareVisits } = await fresh(t)
       const { id: creatorId } = await users.insert(userRow({ username: 'ada' }))
       const row = shareRow({
-        ...{ id: '分享', creatorId, mode: 'both', password: 'c', expires: new Date(5), maxAccessed: 2, disabled: true },
+        ...{ id: '分享', creatorId, mode: 'both', code: 'c', expires: new Date(5), maxVisits: 2, disabled: true },
         ...{ remark: 'r', readme: 'm', header: 'h', orderBy: 'size', orderDirection: 'desc', extractFolder: 'back' },
         ...{ allowFrom: ['10.0.0.0/8', '::1'], webdav: true, uploadMaxBytes: 2 ** 40, uploadMaxFiles: 3 },
       })
@@ -462,7 +462,7 @@ for (const engine of engines) {
       t.same(await shares.all(), [row])
       await t.rejects(shares.insert(row, [asPath('/a')], 0), { code: 'exists' })
       await t.rejects(shares.insert(shareRow({ id: 'x', creatorId: 99 }), [], 0), { code: 'not_found' })
-      t.same((await shares.use(['分享', 'none'])).get('分享'), { accessed: 7, uploadedBytes: 0, uploadedFiles: 0 })
+      t.same((await shares.use(['分享', 'none'])).get('分享'), { visits: 7, uploadedBytes: 0, uploadedFiles: 0 })
       const roots = async () => (await shareRoots.all()).map(({ id, path, position }) => [id, path, position])
       t.same(await roots(), [
         [1, '/b', 0],
@@ -474,7 +474,7 @@ for (const engine of engines) {
       await shareVisits.enter('other', { cookie: undefined, issued: 'i', client: 'c' }, 1000)
       await shares.update('分享', { id: 'new', remark: 's' }, [asPath('/a'), asPath('/c')], 1)
       t.same((await shares.all())[0], { ...row, id: 'new', remark: 's' })
-      t.equal((await shares.use(['new'])).get('new')?.accessed, 1)
+      t.equal((await shares.use(['new'])).get('new')?.visits, 1)
       t.same(await roots(), [
         [2, '/a', 0],
         [3, '/a', 0],
@@ -516,7 +516,7 @@ for (const engine of engines) {
     void s.test('visits begin once each, exactly as many as there may be, and end after their time', async (t) => {
       const { users, shares, shareVisits } = await fresh(t)
       const { id: creatorId } = await users.insert(userRow({ username: 'ada' }))
-      await shares.insert(shareRow({ id: 'one', creatorId, maxAccessed: 3 }), [asPath('/a')], 0)
+      await shares.insert(shareRow({ id: 'one', creatorId, maxVisits: 3 }), [asPath('/a')], 0)
       const hour = 3600_000
       const plain = (client: string) => ({ cookie: undefined, issued: `cookie of ${client}`, client })
       const withCookie = (client: string) => ({ ...plain(client), cookie: `cookie of ${client}` })
@@ -530,7 +530,7 @@ for (const engine of engines) {
       t.equal(await enter(withCookie('a')), 'in', 'its cookie is shown')
       t.equal(await enter(plain('a')), 'begun', 'another client that looks the same')
       t.same((await Promise.all(['b', 'c', 'd', 'e'].map((client) => enter(plain(client))))).filter(Boolean), ['begun'])
-      t.equal((await shares.use(['one'])).get('one')?.accessed, 3)
+      t.equal((await shares.use(['one'])).get('one')?.visits, 3)
       t.equal(await enter(withCookie('a')), 'in', 'who is in stays in')
       t.equal(await shareVisits.isIn('one', plain('z'), hour), false)
       t.equal(await enter(withCookie('z')), undefined, 'a cookie of its own does not let in')
@@ -539,7 +539,7 @@ for (const engine of engines) {
       t.equal(await enter(withCookie('a')), 'in')
       await shareVisits.sweep(-1)
       t.equal(await enter(withCookie('a')), undefined)
-      await shares.update('one', { maxAccessed: 0 }, undefined, undefined)
+      await shares.update('one', { maxVisits: 0 }, undefined, undefined)
       t.equal(await enter(withCookie('z')), 'begun')
       t.equal(await enter(withCookie('z')), 'in')
     })

@@ -123,7 +123,7 @@ void t.test('of uploads of one name at once each gets a name of its own, also by
   t.equal(await admin.content(`${folder}/a.txt`), 'text of a')
 })
 
-void t.test('a name that its owner makes while the file arrives is not replaced', async (t) => {
+void t.test('a name that its creator makes while the file arrives is not replaced', async (t) => {
   const { folder, id } = await shared('upload')
   const slow = await slowUpload(folder, id)
   await admin.put(`${folder}/slow.bin`, 'of ann')

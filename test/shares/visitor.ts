@@ -137,14 +137,14 @@ export interface ShareShown {
 }
 
 /** Makes a share. Throws the message of a refusal. */
-export async function share(owner: Served, files: readonly string[], fields: object = {}): Promise<string> {
-  const { data, message } = await owner.post('/api/share/create', { files, ...fields })
+export async function share(creator: Served, files: readonly string[], fields: object = {}): Promise<string> {
+  const { data, message } = await creator.post('/api/share/create', { files, ...fields })
   if (data === null) throw new Error(message)
   return (data as ShareShown).id
 }
 
-export async function shown(owner: Served, id: string): Promise<ShareShown> {
-  const { data, message } = await owner.get(`/api/share/get?id=${encodeURIComponent(id)}`)
+export async function shown(creator: Served, id: string): Promise<ShareShown> {
+  const { data, message } = await creator.get(`/api/share/get?id=${encodeURIComponent(id)}`)
   if (data === null) throw new Error(message)
   return data as ShareShown
 }

@@ -44,9 +44,9 @@ async function drive(running: RunningGateway, id: string, path: string, mode: Sh
       ...{
         creatorId,
         mode,
-        password: code,
+        code,
         expires: undefined,
-        maxAccessed: 0,
+        maxVisits: 0,
         disabled: false,
         remark: '',
         readme: '',

@@ -54,17 +54,17 @@ export interface VisitorPath {
 }
 
 /**
- * As `openShare`, for a path of the API that `pathInShare` knows. `password`: the code of the share. Rejects with the
+ * As `openShare`, for a path of the API that `pathInShare` knows. `code`: that of the share. Rejects with the
  * errors for visitors.
  */
 export async function openForVisitor(
   api: HttpApi,
   { req, res }: Exchange,
   asked: string,
-  password: string | undefined,
+  code = '',
 ): Promise<VisitorPath> {
   const { id, path: at } = pathInShare(asked) ?? { id: '', path: root }
   res.setHeader('Cache-Control', 'private, no-store')
-  const share = await asVisitor(() => openShare(api, req, res, id, password ?? ''))
-  return { share, id, at, code: share.share.password === '' ? '' : (password ?? '') }
+  const share = await asVisitor(() => openShare(api, req, res, id, code))
+  return { share, id, at, code: share.share.code === '' ? '' : code }
 }

@@ -36,7 +36,7 @@ export const shareData = z
     web_hosting: z.literal(false).describe('Always false; clients expect the field.'),
     mode: shareMode.describe(modes),
     allow_from: z.array(z.string()).describe('The addresses and networks of visitors. Empty: any.'),
-    webdav: z.boolean().describe('Whether it is also a folder of WebDAV.'),
+    webdav: z.boolean().describe('Whether visitors can also open it as a drive (WebDAV).'),
     upload_max_bytes: z.int().describe('Of all uploads together. 0: no limit.'),
     upload_max_files: z.int().describe('The same for the number of files.'),
     uploaded_bytes: z.int(),
@@ -83,7 +83,7 @@ export const shareFields = {
   allow_from: optionalField(z.array(z.string(), { error: 'must be a list of networks' }))
     .meta({ example: ['192.0.2.0/24'] })
     .describe('The addresses and networks of visitors. Empty: any.'),
-  webdav: optionalField(flagValue).describe('Whether it is also a folder of WebDAV.'),
+  webdav: optionalField(flagValue).describe('Whether visitors can also open it as a drive (WebDAV).'),
   upload_max_bytes: optionalField(integerValue).describe('Of all uploads together. 0: no limit.'),
   upload_max_files: optionalField(integerValue).describe('The same for the number of files.'),
 }
@@ -102,9 +102,9 @@ export function rowOf(asked: AskedFields): Omit<ShareFields, 'creatorId' | Added
     uploadMaxFiles: asked.upload_max_files,
   }
   return {
-    password: asked.pwd,
+    code: asked.pwd,
     expires: asked.expires,
-    maxAccessed: asked.max_accessed,
+    maxVisits: asked.max_accessed,
     disabled: asked.disabled,
     remark: asked.remark,
     readme: asked.readme,
@@ -141,9 +141,9 @@ export async function shareObjects(
         id: share.id,
         files: share.roots.map(({ path }) => path).filter((path) => isShown(gateway, principal, path)),
         expires: share.expires === undefined ? null : wireTime(share.expires),
-        pwd: share.password,
-        accessed: use?.accessed ?? 0,
-        max_accessed: share.maxAccessed,
+        pwd: share.code,
+        accessed: use?.visits ?? 0,
+        max_accessed: share.maxVisits,
         disabled: share.disabled,
         remark: share.remark,
         readme: share.readme,

@@ -24,8 +24,8 @@ export async function downloadShared(api: HttpApi, request: IncomingMessage, res
   await withResponses(downloadResponses, () =>
     asVisitor(async () => {
       const share = await openShare(api, request, response, id, query.get('pwd') ?? '')
-      const { password, mode } = share.share
-      response.setHeader('Cache-Control', visitorCaching(password))
+      const { code, mode } = share.share
+      response.setHeader('Cache-Control', visitorCaching(code))
       const place = share.at(path)
       if (place.kind === 'roots') throw new GatewayError('is_folder')
       if (mode === 'upload') throw new GatewayError(path === root ? 'is_folder' : 'not_found')

@@ -169,7 +169,7 @@ async function sharesOf(
   return shares
 }
 
-/** A code is compared at every request of a visitor, and its owner reads it. */
+/** A code is compared at every request of a visitor, and its creator reads it. */
 const hashedCode =
   'only a hash of its code is stored there, so it has a new code: send that to its visitors, or set the old one, and enable it'
 

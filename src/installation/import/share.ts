@@ -34,9 +34,9 @@ export function shareOf(
   const roots = shownRoots(all)
   const share: ImportedShare = {
     ...newShare,
-    accessed: 0,
+    visits: 0,
     ...draft,
-    ...(faults.length > 0 && { disabled: true, password: draft.password || randomPassword() }),
+    ...(faults.length > 0 && { disabled: true, code: draft.code || randomPassword() }),
     ...{ creatorId: creator.id, roots, created: new Date() },
   }
   checkRoots(roots, share.mode)

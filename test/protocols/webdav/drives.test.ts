@@ -53,7 +53,7 @@ class Household {
   async share(paths: readonly string[], fields: Partial<ShareFields> & { readonly id?: string } = {}): Promise<string> {
     const { id = '', ...changed } = fields
     const defaults: ShareFields = {
-      ...{ creatorId: this.annId, mode: 'read', password: 'code', expires: undefined, maxAccessed: 0, disabled: false },
+      ...{ creatorId: this.annId, mode: 'read', code: 'code', expires: undefined, maxVisits: 0, disabled: false },
       ...{ remark: '', readme: '', header: '', orderBy: '', orderDirection: '', extractFolder: '', allowFrom: [] },
       ...{ webdav: true, uploadMaxBytes: 0, uploadMaxFiles: 0 },
     }
@@ -116,7 +116,7 @@ void t.test('shares as drives', async (t) => {
   await ann('PUT', '/secret.txt', {}, 'secret')
 
   await t.test('only the credentials of the share open it, and they open nothing else', async (t) => {
-    const [id, other] = [await house.share(['/docs']), await house.share(['/more'], { password: 'other' })]
+    const [id, other] = [await house.share(['/docs']), await house.share(['/more'], { code: 'other' })]
     const by = (authorization: string) => elsewhere(sender(running, { authorization }))
     const drive = `/@s/${id}/`
     for (const [name, authorization, reason] of [
@@ -149,9 +149,9 @@ void t.test('shares as drives', async (t) => {
   await t.test('what a connection has proved counts for one share alone', async (t) => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     t.teardown(() => agent.destroy())
-    const [one, two] = [await house.share(['/docs']), await house.share(['/more'], { password: '' })]
+    const [one, two] = [await house.share(['/docs']), await house.share(['/more'], { code: '' })]
     // A share whose id is the name of an account, and without a code.
-    await house.share(['/more'], { id: 'ann', password: '' })
+    await house.share(['/more'], { id: 'ann', code: '' })
     const statusOf = async (path: string, authorization: string | undefined) => {
       const headers = { ...depth0, ...(authorization !== undefined && { authorization }) }
       const asked = httpRequest(`${running.url}/dav${path}`, { agent, method: 'PROPFIND', headers })
@@ -176,7 +176,7 @@ void t.test('shares as drives', async (t) => {
   })
 
   await t.test('a share without a code is opened by its id, with any password', async (t) => {
-    const id = await house.share(['/docs'], { password: '' })
+    const id = await house.share(['/docs'], { code: '' })
     for (const code of ['', 'anything']) {
       t.match(await house.visitor(id, { code })('GET', '/a.txt'), { status: 200, body: 'text of a' })
     }
@@ -204,19 +204,19 @@ void t.test('shares as drives', async (t) => {
   })
 
   await t.test('a drive is one visit by its address and program', async (t) => {
-    const id = await house.share(['/docs'], { maxAccessed: 1 })
+    const id = await house.share(['/docs'], { maxVisits: 1 })
     t.equal((await house.visitor(id)('HEAD', '/a.txt')).status, 200)
-    t.equal((await gateway.shares.use([id])).get(id)?.accessed, 0, 'HEAD begins none')
+    t.equal((await gateway.shares.use([id])).get(id)?.visits, 0, 'HEAD begins none')
     const drive = house.visitor(id)
     for (const method of ['PROPFIND', 'GET', 'HEAD', 'GET']) t.ok((await drive(method, '/a.txt', depth0)).status < 300)
-    t.equal((await gateway.shares.use([id])).get(id)?.accessed, 1)
+    t.equal((await gateway.shares.use([id])).get(id)?.visits, 1)
     const other = house.visitor(id, { agent: 'another program' })
     t.equal((await other('GET', '/a.txt')).status, 410)
     t.equal((await drive('GET', '/a.txt')).status, 200)
   })
 
   await t.test('the folders above a drive are empty for its visitor', async (t) => {
-    const id = await house.share(['/docs'], { maxAccessed: 1 })
+    const id = await house.share(['/docs'], { maxVisits: 1 })
     const visitor = elsewhere(sender(running, { authorization: basic(id, 'code') }))
     for (const folder of ['', '/', '/@s', '/@s/']) {
       for (const depth of ['0', '1']) {
@@ -226,7 +226,7 @@ void t.test('shares as drives', async (t) => {
         t.notMatch(reply.body, /home|docs|quota/)
       }
     }
-    t.equal((await gateway.shares.use([id])).get(id)?.accessed, 0, 'to ask for them is no visit')
+    t.equal((await gateway.shares.use([id])).get(id)?.visits, 0, 'to ask for them is no visit')
     for (const method of ['GET', 'PUT', 'MKCOL', 'DELETE', 'PROPPATCH', 'LOCK', 'COPY', 'MOVE']) {
       t.equal((await visitor(method, '/')).status, 401, method)
       t.equal((await visitor(method, '/@s')).status, 405, method)
@@ -504,7 +504,7 @@ void t.test('shares as drives', async (t) => {
   })
 
   await t.test('an id of Han characters', async (t) => {
-    const id = await house.share(['/docs'], { id: '分享-1', password: '密码' })
+    const id = await house.share(['/docs'], { id: '分享-1', code: '密码' })
     const drive = sender(running, { authorization: basic(id, '密码'), prefix: `/dav/@s/${encodeURIComponent(id)}` })
     const prefix = `/dav/@s/${encodeURIComponent(id)}`
     t.same(

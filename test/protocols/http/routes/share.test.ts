@@ -1,4 +1,4 @@
-/** The API of shares: what their owners and admins make, see and change. */
+/** The API of shares: what their creators and admins make, see and change. */
 import t, { type Test } from 'tap'
 import { permissionBits } from '../../../../src/accounts/principal.js'
 import { Served, serve } from '../served.js'
@@ -221,7 +221,10 @@ void t.test('an update keeps what its user is not shown', async (t) => {
   await admin.post('/api/fs/move', { src_dir: '/a', dst_dir: '/ab', names: ['docs', 'file.txt'] })
   t.match(await ann.post('/api/share/update', { id, files: [], remark: 'all are away' }), { code: 200 })
   t.match(await shown(admin, id), { files: ['/ab/file.txt', '/ab/docs'], remark: 'all are away' })
-  t.match(await admin.post('/api/share/update', { id, files: [] }), { code: 400, message: 'must add at least 1 object' })
+  t.match(await admin.post('/api/share/update', { id, files: [] }), {
+    code: 400,
+    message: 'must add at least 1 object',
+  })
   t.match(await admin.post('/api/share/update', { id, files: ['/ab/docs'] }), {
     code: 200,
     data: { files: ['/ab/docs'] },
