@@ -33,7 +33,7 @@ export const texts = {
   failures: {
     notFound: 'There is no such file or folder.',
     noStorage: 'No storage is mounted here.',
-    shareMissing: 'There is no such share. Check the address, or ask whoever sent it to you.',
+    shareMissing: 'There is no such share. Check the link, or ask whoever sent it to you.',
     shareEnded: 'This share has ended. Ask whoever sent it to you for a new one.',
     storageNotStarted: (reason: string) =>
       `The storage is added, but it does not start: ${reason}. Correct it and save again, or remove it.`,
@@ -121,7 +121,7 @@ export const texts = {
     },
     shareCode: {
       title: 'Code of the share',
-      hint: 'Whoever sent you the address can tell you the code.',
+      hint: 'Whoever sent you the link can tell you the code.',
       label: 'Code',
       wrong: 'The code is wrong.',
       unlock: 'Open',
@@ -452,7 +452,7 @@ export const texts = {
         [Permission.sftpRead]: 'Read by SFTP',
         [Permission.sftpManage]: 'Change by SFTP',
         [Permission.share]: 'Share with people who have no account',
-        [Permission.customShareId]: 'Choose the addresses of shares',
+        [Permission.customShareId]: 'Choose the links of shares',
       },
       deleteTitle: 'Delete user',
       deleteWarning: (name: string) => `${name} can no longer sign in. Files are not deleted.`,
@@ -790,15 +790,15 @@ export const texts = {
 
   shares: {
     title: 'Shares',
-    about: 'Who has the address of a share sees its files without an account.',
-    aboutAll: 'Who has the address of a share sees its files without an account. These are the shares of all users.',
+    about: 'Who has the link of a share sees its files without an account.',
+    aboutAll: 'Who has the link of a share sees its files without an account. These are the shares of all users.',
     none: 'Nothing is shared yet. Choose files or folders under Files, then Share.',
     files: 'Files',
     /** `photos and 2 more`. */
     filesOf: andMore,
     outsideBase: 'files outside of your folder',
     inFolder: (folder: string) => `in ${folder}`,
-    address: 'Address',
+    link: 'Link',
     state: 'State',
     states: {
       [ShareState.active]: 'open',
@@ -817,12 +817,12 @@ export const texts = {
     never: 'never',
     creator: 'By',
     remark: 'Remark',
-    show: 'Show the address',
+    show: 'Show the link',
     edit: 'Edit',
     enable: 'Turn on',
     disable: 'Turn off',
     deleteTitle: 'Delete the share',
-    deleteWarning: (name: string) => `The address of “${name}” stops working. The files stay.`,
+    deleteWarning: (name: string) => `The link of “${name}” stops working. The files stay.`,
     newTitle: (name: string) => `Share ${name}`,
     editTitle: (name: string) => `Share of ${name}`,
     create: 'Create the share',
@@ -853,25 +853,25 @@ export const texts = {
     noLimit: 'Empty: no limit.',
     webdav: 'Can also be connected as a drive (WebDAV)',
     allowFrom: 'Only from these networks',
-    id: 'Own name in the address',
+    id: 'Own name in the link',
     idHint: 'Letters, digits, _ and -. Empty: a random one, which nobody can guess.',
     made: 'The share is ready',
-    send: 'Send this address. Whoever has it can open the share.',
-    sendWithCode: 'Send this address and the code. Whoever has both can open the share.',
-    qr: 'QR code of the address',
+    send: 'Send this link. Whoever has it can open the share.',
+    sendWithCode: 'Send this link and the code. Whoever has both can open the share.',
+    qr: 'QR code of the link',
     saveQr: 'Save the QR code',
     webdavAddress: 'Address as a drive (WebDAV)',
     webdavHint: (id: string) => `The user name is ${id}.`,
     webdavCodeHint: (id: string) => `The user name is ${id}, and the password is the code.`,
-    copyAddress: 'Copy the address',
-    addressCopied: 'The address is copied.',
+    copyLink: 'Copy the link',
+    linkCopied: 'The link is copied.',
   },
 
   visit: {
     share: 'Share',
     failed: 'This share cannot be shown',
     dropBox:
-      'Choose files, or drop them here. Whoever sent you this address gets them; other visitors do not see them.',
+      'Choose files, or drop them here. Whoever sent you this link gets them; other visitors do not see them.',
   },
 
   nav: {

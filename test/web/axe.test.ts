@@ -77,7 +77,7 @@ const dialogs: Readonly<Record<string, readonly string[]>> = {
   '/': ['New folder', 'Download from URLs', 'Rename', 'Move', 'Copy', 'Delete', 'Share', 'Link'],
   '/@profile': ['Set up', 'Add an SSH key', 'Remove ann@laptop', 'Create an app password', 'Remove program'],
   '/@manage/storages': ['Add a storage', 'Edit /', 'Delete /'],
-  '/@manage/shares': ['Show the address folder, aBc', 'Edit folder, aBc', 'Delete folder, aBc'],
+  '/@manage/shares': ['Show the link folder, aBc', 'Edit folder, aBc', 'Delete folder, aBc'],
   '/@manage/users': ['Add a user', 'Edit ann', 'Delete ann'],
   '/@manage/groups': ['Add a group', 'Edit sales', 'Delete sales'],
   '/@manage/rules': ['Add a rule', 'Delete /closed'],

@@ -117,13 +117,13 @@ void t.test('shares', { skip: withoutBrowser }, async (t) => {
       await form.getByRole('spinbutton', { name: 'Most visits' }).fill('5')
       await form.getByText('More options').click()
       await form.getByRole('textbox', { name: 'Only from these networks' }).fill('127.0.0.0/8\n::1')
-      await form.getByRole('textbox', { name: 'Own name in the address' }).fill('photos')
+      await form.getByRole('textbox', { name: 'Own name in the link' }).fill('photos')
       t.strictSame(await axeViolations(page, 'dialog'), [])
       await page.keyboard.press('Enter')
       const made = dialog(page, 'The share is ready')
       await eventually(
         t,
-        () => made.getByRole('textbox', { name: 'Address' }).inputValue(),
+        () => made.getByRole('textbox', { name: 'Link' }).inputValue(),
         new URL('/@s/photos', page.url()).href,
       )
       await made.getByText(code, { exact: true }).waitFor()
@@ -134,8 +134,8 @@ void t.test('shares', { skip: withoutBrowser }, async (t) => {
         'the QR code is a picture',
       )
       t.strictSame(await axeViolations(page, 'dialog'), [])
-      await made.getByRole('button', { name: 'Copy the address' }).click()
-      await page.getByRole('status').getByText('The address is copied.').waitFor()
+      await made.getByRole('button', { name: 'Copy the link' }).click()
+      await page.getByRole('status').getByText('The link is copied.').waitFor()
       await made.getByRole('button', { name: 'Close' }).click()
       t.match(await sharesOf(site), [
         {
@@ -260,7 +260,7 @@ void t.test('shares', { skip: withoutBrowser }, async (t) => {
       await form.getByRole('spinbutton', { name: 'Most visits' }).fill('2')
       await form.getByRole('textbox', { name: 'Remark' }).fill('for the club')
       await form.getByText('More options').click()
-      await form.getByRole('textbox', { name: 'Own name in the address' }).fill('club')
+      await form.getByRole('textbox', { name: 'Own name in the link' }).fill('club')
       // Somebody comes after the page has read the share, and before it sends the change.
       await page.route('**/api/share/update', async (route) => {
         await fetch(`${site.url}/api/fs/list`, {
@@ -309,7 +309,9 @@ void t.test('shares', { skip: withoutBrowser }, async (t) => {
       await form.getByRole('button', { name: 'Save' }).click()
       await shareRow(page).getByText('still mine').waitFor()
     })
-    const [{ id, files: kept } = { id: '', files: [] }] = (await sharesOf(site)).filter(({ remark }) => remark === 'still mine')
+    const [{ id, files: kept } = { id: '', files: [] }] = (await sharesOf(site)).filter(
+      ({ remark }) => remark === 'still mine',
+    )
     t.strictSame(kept, ['/work/notes'])
     await call(`/api/share/delete?id=${id}`, {})
   })

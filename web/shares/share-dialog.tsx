@@ -1,11 +1,11 @@
-/** Shares files and folders: first the form, then the address of the new share. */
+/** Shares files and folders: first the form, then the link of the new share. */
 import { useRef, useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
 import { inTree } from '../components/places.ts'
 import { changed } from '../components/rows.ts'
 import type { Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
-import { AddressDialog } from './address-dialog.tsx'
+import { LinkDialog } from './link-dialog.tsx'
 import { ShareForm } from './share-form.tsx'
 import { namesOf, sentShare, sharesKey, type EditedShare, type Share } from './share.ts'
 
@@ -26,7 +26,7 @@ export function ShareDialog({ me, paths, hasFiles, onClose }: ShareDialogProps) 
     made.current = await post('/api/share/create', { files, id: edited.id, ...sentShare(edited) })
     await changed(sharesKey)
   }
-  if (shown) return <AddressDialog share={shown} title={texts.shares.made} onClose={onClose} />
+  if (shown) return <LinkDialog share={shown} title={texts.shares.made} onClose={onClose} />
   return (
     <ShareForm
       me={me}

@@ -1,4 +1,4 @@
-/** Shares as forms change them, and their addresses. */
+/** Shares as forms change them, and their links. */
 import type { Data } from '../api/client.ts'
 import { ShareMode } from '../api/schema.ts'
 import { linesOf } from '../components/form-values.ts'
@@ -71,8 +71,8 @@ function limitText(limit = 0): string {
   return limit > 0 ? String(limit) : ''
 }
 
-/** The address of the page of the share: the server, and the rest. */
-export function shareAddress({ id }: Pick<Share, 'id'>): { readonly server: string; readonly path: string } {
+/** The link of the share: the server, and the rest. */
+export function shareLink({ id }: Pick<Share, 'id'>): { readonly server: string; readonly path: string } {
   return { server: location.origin + basePath, path: addressOf(`/@s/${id}`) }
 }
 

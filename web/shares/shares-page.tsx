@@ -15,16 +15,16 @@ import { change, changed } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
 import { isAdmin, type Me } from '../session/me.ts'
 import { texts } from '../texts.ts'
-import { AddressDialog } from './address-dialog.tsx'
+import { LinkDialog } from './link-dialog.tsx'
 import { ShareForm } from './share-form.tsx'
-import { namesOf, sentShare, shareAddress, sharesKey, type EditedShare, type Share } from './share.ts'
+import { namesOf, sentShare, shareLink, sharesKey, type EditedShare, type Share } from './share.ts'
 import '../styles/lists.css'
 
 const pageLength = 100
 
 /** A dialog about one of the shares. */
 interface OpenDialog {
-  readonly kind: 'address' | 'edit' | 'delete'
+  readonly kind: 'link' | 'edit' | 'delete'
   readonly share: Share
 }
 
@@ -51,7 +51,7 @@ export default function SharesPage({ me }: { readonly me: Me }) {
           keyOf={({ id }) => id}
           columns={{
             [shares.files]: (share) => <Files share={share} />,
-            [shares.address]: (share) => <Address share={share} />,
+            [shares.link]: (share) => <ShownLink share={share} />,
             ...(isAdmin(me) && { [shares.creator]: ({ creator }: Share) => creator }),
             [shares.state]: ({ state }) => shares.states[state],
             [shares.visits]: ({ accessed, max_accessed: most }) => shares.visitsOf(accessed, most),
@@ -59,7 +59,7 @@ export default function SharesPage({ me }: { readonly me: Me }) {
           }}
           actions={(share) => (
             <>
-              <RowButton text={shares.show} share={share} onClick={() => setDialog({ kind: 'address', share })} />
+              <RowButton text={shares.show} share={share} onClick={() => setDialog({ kind: 'link', share })} />
               <RowButton text={shares.edit} share={share} onClick={() => setDialog({ kind: 'edit', share })} />
               <RowButton
                 text={share.disabled ? shares.enable : shares.disable}
@@ -76,7 +76,7 @@ export default function SharesPage({ me }: { readonly me: Me }) {
           {texts.more}
         </button>
       )}
-      {dialog?.kind === 'address' && <AddressDialog share={dialog.share} title={shares.address} onClose={close} />}
+      {dialog?.kind === 'link' && <LinkDialog share={dialog.share} title={shares.link} onClose={close} />}
       {dialog?.kind === 'edit' && (
         <ShareForm
           me={me}
@@ -123,21 +123,21 @@ function Files({ share }: { readonly share: Share }) {
   )
 }
 
-function Address({ share }: { readonly share: Share }) {
+function ShownLink({ share }: { readonly share: Share }) {
   const shown = useRef<HTMLAnchorElement>(null)
-  const { server, path } = shareAddress(share)
-  const address = server + path
-  // The whole address can be selected, for browsers that copy nothing else.
+  const { server, path } = shareLink(share)
+  const link = server + path
+  // The whole link can be selected, for browsers that copy nothing else.
   return (
     <span class="copyable">
-      <a ref={shown} href={address} target="_blank" rel="noopener">
+      <a ref={shown} href={link} target="_blank" rel="noopener">
         <span class="for-screen-readers">{server}</span>
         {path}
       </a>
       <RowButton
         text={texts.copyText}
         share={share}
-        onClick={() => void reporting(copyText(address, shown.current), texts.shares.addressCopied)}
+        onClick={() => void reporting(copyText(link, shown.current), texts.shares.linkCopied)}
       />
     </span>
   )

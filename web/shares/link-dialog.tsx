@@ -1,4 +1,4 @@
-/** Shows how a share is reached: its address, also as a picture, its code, and its address as a drive. */
+/** Shows how a share is reached: its link, also as a picture, its code, and its address as a drive. */
 import { useRef } from 'preact/hooks'
 import { get } from '../api/client.ts'
 import { Copyable } from '../components/copyable.tsx'
@@ -8,28 +8,28 @@ import { reporting } from '../components/notices.tsx'
 import { useRows } from '../components/rows.ts'
 import { texts } from '../texts.ts'
 import { qrCode } from './qr-code.ts'
-import { shareAddress, type Share } from './share.ts'
+import { shareLink, type Share } from './share.ts'
 import '../styles/lists.css'
 
-interface AddressDialogProps {
+interface LinkDialogProps {
   readonly share: Share
   readonly title: string
   readonly onClose: () => void
 }
 
-export function AddressDialog({ share, title, onClose }: AddressDialogProps) {
+export function LinkDialog({ share, title, onClose }: LinkDialogProps) {
   const { shares } = texts
   const shown = useRef<HTMLInputElement>(null)
-  const { server, path } = shareAddress(share)
-  const address = server + path
-  const picture = qrCode(address)
-  const copy = () => void reporting(copyText(address, shown.current), shares.addressCopied)
+  const { server, path } = shareLink(share)
+  const link = server + path
+  const picture = qrCode(link)
+  const copy = () => void reporting(copyText(link, shown.current), shares.linkCopied)
   return (
-    <Dialog title={title} otherActions={[{ name: shares.copyAddress, onChoose: copy }]} onClose={onClose}>
+    <Dialog title={title} otherActions={[{ name: shares.copyLink, onChoose: copy }]} onClose={onClose}>
       <p>{share.pwd === '' ? shares.send : shares.sendWithCode}</p>
       <label>
-        {shares.address}
-        <input ref={shown} value={address} readOnly onFocus={({ currentTarget }) => currentTarget.select()} />
+        {shares.link}
+        <input ref={shown} value={link} readOnly onFocus={({ currentTarget }) => currentTarget.select()} />
       </label>
       {share.pwd !== '' && (
         <>
