@@ -718,6 +718,7 @@ export const texts = {
       files: 'Files (choose again to add more)',
       chosen: (names: string) => `Chosen: ${names}`,
       root: 'Folder with the files on this server, if it is not the one that File Browser had',
+      openSources: 'Folders of the sources whose configuration does not have denyByDefault, one in each line',
       dryRun: 'Show what would be taken',
       report: 'What becomes of it',
       columns: { kind: 'Kind', name: 'Name', outcome: 'Outcome', reason: 'Reason' },
@@ -870,8 +871,7 @@ export const texts = {
   visit: {
     share: 'Share',
     failed: 'This share cannot be shown',
-    dropBox:
-      'Choose files, or drop them here. Whoever sent you this link gets them; other visitors do not see them.',
+    dropBox: 'Choose files, or drop them here. Whoever sent you this link gets them; other visitors do not see them.',
   },
 
   nav: {

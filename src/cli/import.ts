@@ -51,9 +51,12 @@ export function addImportCommands(program: Command): void {
     )
 
   withImportOptions(command.command('quantum <database>'))
-    .description('take users, groups, access rules and sources from the database of File Browser Quantum 2')
-    .option('--deny-by-default <folders...>', 'sources whose configuration has denyByDefault')
-    .option('--allow-by-default <folders...>', 'sources whose configuration does not have it')
+    .description('take users, groups, access rules, sources and shares from the database of File Browser Quantum 2')
+    .option(
+      '--allow-by-default <folders...>',
+      'sources whose configuration does not have denyByDefault; nobody sees in others what no rule allows',
+    )
+    .option('--deny-by-default <folders...>', 'sources that have it')
     .action((file: string, flags: ImportFlags) => {
       const defaults = { denied: flags.denyByDefault ?? [], allowed: flags.allowByDefault ?? [] }
       return importFrom({ program: 'quantum', file, defaults, scratch: tmpdir() }, flags)

@@ -20,11 +20,15 @@ interface Rows {
   readonly users?: readonly (readonly [username: string, isAdmin: boolean, data: object | string])[]
   readonly groups?: readonly (readonly [name: string, members: unknown])[]
   readonly rules?: readonly (readonly [source: string, path: string, rule: object | string])[]
-  readonly shares?: readonly (readonly [hash: string, source: string, path: string])[]
+  /** `user`: the position of their creator in `users`. */
+  readonly shares?: readonly { readonly user: number; readonly hash: string; readonly [column: string]: unknown }[]
   readonly methods?: readonly string[]
 }
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** Ids are too long for a number. */
+const userIdOf = (index: number) => String(9_223_372_036_854_775_000n + BigInt(index))
 
 /** Makes a database with these rows, and resolves to its path. */
 async function database(t: Test, { users = [], groups = [], rules = [], shares = [], methods = [] }: Rows) {
@@ -37,21 +41,29 @@ async function database(t: Test, { users = [], groups = [], rules = [], shares =
       'create table groups (id integer primary key autoincrement, name text unique not null, members text not null)',
       'create table access_rules (id integer primary key autoincrement, source text not null, path text not null, ' +
         'rule_data text not null, unique (source, path))',
-      'create table shares (hash text primary key, user_id text not null, source text not null, path text not null)',
+      'create table shares (hash text primary key, user_id text not null, source text not null, path text not null, ' +
+        'expire integer not null default 0, downloads integer not null default 0, password_hash text, token text, ' +
+        'user_downloads text, share_settings text, version integer)',
       'create table auth_methods (type text primary key, config text not null)',
     ]) {
       await connection.raw(statement)
     }
     for (const [index, [username, isAdmin, data]] of users.entries()) {
-      const id = String(9_223_372_036_854_775_000n + BigInt(index))
-      const row = { user_id: id, username, perm_admin: isAdmin ? 1 : 0, user_data: Buffer.from(textOf(data)) }
+      const row = {
+        user_id: userIdOf(index),
+        username,
+        perm_admin: isAdmin ? 1 : 0,
+        user_data: Buffer.from(textOf(data)),
+      }
       await connection('users').insert(row)
     }
     for (const [name, members] of groups) await connection('groups').insert({ name, members: textOf(members) })
     for (const [source, path, rule] of rules) {
       await connection('access_rules').insert({ source, path, rule_data: textOf(rule) })
     }
-    for (const [hash, source, path] of shares) await connection('shares').insert({ hash, user_id: '1', source, path })
+    for (const { user, ...share } of shares) {
+      await connection('shares').insert({ source: '/srv/docs', path: '/', ...share, user_id: userIdOf(user) })
+    }
     for (const type of methods) await connection('auth_methods').insert({ type, config: '{}' })
   } finally {
     await connection.destroy()
@@ -74,7 +86,18 @@ function person(...scopes: readonly (readonly [source: string, scope: string, pe
 
 const admin = ['root', true, { ...person(['/srv/docs', '/']), password: hashes.admin }] as const
 
-async function mapped(t: Test, rows: Rows, defaults: Partial<SourceDefaults> = {}) {
+/** The sources of these users. */
+function sourcesOf(users: Rows['users'] = []): readonly string[] {
+  const scopes = users.map(([, , data]) => (data as { backendScopes?: readonly { path: string }[] }).backendScopes)
+  return scopes.flatMap((each) => each ?? []).map(({ path }) => path)
+}
+
+/** By default nothing is denied in the sources but by rules. */
+async function mapped(
+  t: Test,
+  rows: Rows,
+  defaults: Partial<SourceDefaults> = { allowed: sourcesOf([admin, ...(rows.users ?? [])]) },
+) {
   const report = new Report()
   const read = await readQuantumDatabase(await database(t, { ...rows, users: [admin, ...(rows.users ?? [])] }))
   const installation = await fromQuantum(read, { denied: [], allowed: [], ...defaults }, report)
@@ -105,16 +128,16 @@ void t.test('users see their scopes, and no more than the rules let them', { ski
       [docs, '/team/secret/', { denyAll: true, deny: { users: [], groups: [] }, allow: { users: [], groups: [] } }],
       [photos, '/2024/private/', { Deny: { Users: {}, Groups: { team: {} } }, Allow: { Users: {}, Groups: {} } }],
     ],
-    shares: [['abc', docs, '/open']],
+    shares: [{ user: 1, hash: 'abc', source: docs, path: '/open/' }],
     methods: ['password', 'oidc'],
   })
   const before = await readdir(join(file, '..'))
   const data = join(await folder(t), 'data')
   const dry = await run('quantum', file, '--data', data, '--dry-run')
   t.match(dry, { status: 1, err: '', out: /this is a dry run/ })
-  const { status, out } = await run('quantum', file, '--data', data, '--json')
+  const { status, out } = await run('quantum', file, '--data', data, '--allow-by-default', docs, photos, '--json')
   const { items, notes } = JSON.parse(out) as { items: readonly ReportLine[]; notes: readonly string[] }
-  t.equal(status, 1, 'the shares are left out')
+  t.equal(status, 1, 'a way to sign in is left out')
   t.same(
     items.map(({ kind, name, outcome, reason }) => `${kind} ${name}: ${reason || outcome}`),
     [
@@ -128,7 +151,7 @@ void t.test('users see their scopes, and no more than the rules let them', { ski
       'grant bob: /docs/team: taken',
       'grant bob: /docs/team/secret: taken',
       'group team: what the rules for it allow and deny is granted to each member',
-      `share ${docs}: /open: shares cannot be imported yet`,
+      'share abc: /open/: its creator may not share anything, so that nobody can open it',
       'sign-in oidc: users sign in with their passwords here',
       'storage /docs: taken',
       'storage /photos: taken',
@@ -270,7 +293,7 @@ void t.test('whoever cannot be expressed is disabled, and sees nothing', async (
   t.match(groups, [{ name: 'fine', members: [2] }])
 })
 
-void t.test('a source in which a rule allows something is taken for one that denies by default', async (t) => {
+void t.test('a source is taken for one that denies by default, unless the opposite is stated', async (t) => {
   const rows: Rows = {
     users: [
       ['ann', false, person(['/srv/docs', '/'], ['/srv/free', '/'])],
@@ -288,26 +311,102 @@ void t.test('a source in which a rule allows something is taken for one that den
     )
     return { ann, bob, storages: linesOf(lines, 'storage') }
   }
-  const guess = 'a rule allows something there, so nobody sees what none allows: state what its denyByDefault is'
+  const closed = 'nobody sees there what no rule allows: say so if its denyByDefault is false'
   t.same(await grantsOf({}), {
-    ann: ['/docs/ann', '/free', 'not /free/x'],
+    ann: ['/docs/ann'],
     bob: [],
-    storages: [`/docs: ${guess}`, '/free: taken'],
+    storages: [`/docs: ${closed}`, `/free: ${closed}`],
   })
   t.same(await grantsOf({ allowed: ['/srv/docs'], denied: ['/srv/free'] }), {
     ann: ['/docs'],
     bob: ['/docs'],
     storages: ['/docs: taken', '/free: taken'],
   })
-  t.same(await grantsOf({ denied: ['/srv/docs'], allowed: ['/srv/docs'] }), {
+  t.same(await grantsOf({ denied: ['/srv/docs'], allowed: ['/srv/docs', '/srv/free'] }), {
     ann: ['/docs/ann', '/free', 'not /free/x'],
     bob: [],
     storages: ['/docs: taken', '/free: taken'],
   })
-  await t.rejects(grantsOf({ denied: ['/srv/fre'] }), {
+  await t.rejects(grantsOf({ allowed: ['/srv/fre'] }), {
     code: 'invalid',
     reason: 'no user has the source /srv/fre; there are: /srv/docs, /srv/free',
   })
+})
+
+void t.test('shares keep their hashes, and open nothing that was closed', async (t) => {
+  const ann = ['ann', false, { ...person(['/srv/docs', '/team']), permissions: { share: true } }] as const
+  const settings = (fields: object) => ({ share_settings: Buffer.from(JSON.stringify(fields)) })
+  const shared = (hash: string, fields: object = {}) => ({ user: 1, hash, path: `/team/${hash}/`, ...fields })
+  const {
+    shares,
+    settings: values,
+    lines,
+  } = await mapped(t, {
+    users: [ann],
+    shares: [
+      shared('all', { expire: 4_102_444_800, ...settings({ shareType: 'normal', title: 'Plans', sidebarLinks: [] }) }),
+      shared('past', { expire: -5 }),
+      shared('hashed', { password_hash: hashes.ann, token: 'x' }),
+      shared('inbox', settings({ shareType: 'upload', allowCreate: true, disableDownload: true })),
+      shared('both', settings({ allowCreate: true, allowModify: true, allowDelete: true, maxBandwidth: 5 })),
+      shared('some', settings({ allowModify: true })),
+      shared('few', { downloads: 3, ...settings({ downloadsLimit: 5 }) }),
+      shared('own', settings({ allowedUsernames: ['bob'] })),
+      shared('named', settings({ downloadsLimit: 1, perUserDownloadLimit: true })),
+      shared('signed', settings({ disableAnonymous: true })),
+      shared('looks', settings({ disableDownload: true })),
+      shared('kinds', settings({ hideFileExt: '.key' })),
+      shared('max', settings({ shareType: 'max' })),
+      shared('odd', settings({ allowedUsernames: 'bob' })),
+      shared('torn', { share_settings: '{' }),
+      shared('when', { expire: 'tomorrow' }),
+      shared('up', { path: '/../etc' }),
+      shared('a b'),
+      shared('far', { source: '/srv/other' }),
+      { user: 9, hash: 'nobody', path: '/' },
+      { user: 0, hash: 'root', path: '/' },
+    ],
+  })
+  const byHash = new Map(shares.map((each) => [each.id, each]))
+  t.match(byHash.get('all'), {
+    ...{ creatorId: 2, mode: 'read', roots: ['/docs/team/all'], code: '', disabled: false, visits: 0, maxVisits: 0 },
+    expires: new Date('2100-01-01'),
+  })
+  t.ok(Number(byHash.get('past')?.expires) < Date.now(), 'it has ended')
+  t.match(byHash.get('hashed'), { disabled: true, code: /^[a-z0-9]{20}$/ })
+  t.match(byHash.get('inbox'), { mode: 'upload', disabled: false })
+  t.match(byHash.get('both'), { mode: 'both', disabled: false })
+  t.match(byHash.get('some'), { mode: 'read', disabled: false })
+  t.match(byHash.get('few'), { visits: 3, maxVisits: 5 })
+  t.match(byHash.get('root'), { creatorId: 1, roots: ['/docs'] })
+  for (const hash of ['own', 'named', 'signed', 'looks', 'kinds', 'max']) {
+    t.match(byHash.get(hash), { mode: 'read', disabled: true, code: /^[a-z0-9]{20}$/ }, hash)
+  }
+  t.same([...values], [['filebrowser_share_links', 'true']])
+  const forSome = 'only some users could open it there, and everybody can here'
+  t.match(linesOf(lines, 'share'), [
+    'a b: /team/a b/: share id can only contain letters, numbers, underscores, hyphens, and CJK characters',
+    'all: /team/all/: taken',
+    'both: /team/both/: visitors cannot remove anything; its bandwidth is not limited',
+    'far: /team/far/: no user who is taken has its source',
+    'few: /team/few/: its downloads are its visits',
+    /^hashed: \/team\/hashed\/: disabled: only a hash of its code is stored there/,
+    'inbox: /team/inbox/: taken',
+    'kinds: /team/kinds/: disabled: it showed no files with some extensions',
+    'looks: /team/looks/: disabled: nobody could download from it, and everybody can here',
+    'max: /team/max/: disabled: its type max is not known',
+    `named: /team/named/: disabled: ${forSome}; its downloads are its visits`,
+    'nobody: /: its creator is not taken',
+    /^odd: \/team\/odd\/: its settings have another form: allowedUsernames/,
+    `own: /team/own/: disabled: ${forSome}`,
+    'past: /team/past/: taken',
+    'root: /: taken',
+    `signed: /team/signed/: disabled: ${forSome}`,
+    'some: /team/some/: visitors cannot add or replace files, because these are one right here',
+    'torn: /team/torn/: its settings are not JSON',
+    /^up: /,
+    'when: /team/when/: its end is not a time',
+  ])
 })
 
 void t.test('hostile databases are refused with one sentence', async (t) => {
@@ -341,12 +440,16 @@ void t.test('hostile databases are refused with one sentence', async (t) => {
   const stated = { denied: [], allowed: [] }
   await t.rejects(fromQuantum(nobody, stated, report), { code: 'invalid', reason: /no administrator/ })
   const many = Array.from({ length: 1001 }, (_, number) => [`/srv/${number}`, '/'] as const)
-  const { users } = await mapped(t, {
-    users: [
-      ['ann', false, person(...many)],
-      ['bob', false, person(...many.slice(0, 999))],
-    ],
-  })
+  const { users } = await mapped(
+    t,
+    {
+      users: [
+        ['ann', false, person(...many)],
+        ['bob', false, person(...many.slice(0, 999))],
+      ],
+    },
+    { allowed: many.slice(0, 999).map(([path]) => path) },
+  )
   t.match(
     users.map(({ disabled, grants }) => [disabled, grants.length]),
     [

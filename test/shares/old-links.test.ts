@@ -19,6 +19,7 @@ void t.test('links of File Browser lead to shares of the same id, if a setting s
     [`/share/${id}`, `/@s/${id}`],
     [`/share/${id}/`, `/@s/${id}/`],
     [`/share/${id}/a%20b.txt`, `/@s/${id}/a%20b.txt`],
+    [`/public/share/${id}/a%20b.txt`, `/@s/${id}/a%20b.txt`],
     [`/share/${id}?x=//host`, `/@s/${id}`],
     [`/api/public/dl/${id}/a%20b.txt?inline=true`, `/sd/${id}/a%20b.txt`],
     [`/api/public/dl/${id}`, `/sd/${id}`],
@@ -28,7 +29,14 @@ void t.test('links of File Browser lead to shares of the same id, if a setting s
   }
   const visitor = new Visitor(admin)
   t.match(await visitor.ask(String(await follow(`/api/public/dl/${id}/a%20b.txt`))), { status: 200, text: 'text of a' })
-  for (const path of ['/share/none', `/share/${id.toLowerCase()}`, `/share/${id}x`, `/share//${id}`, `/shares/${id}`]) {
+  for (const path of [
+    '/share/none',
+    `/share/${id.toLowerCase()}`,
+    `/share/${id}x`,
+    `/share//${id}`,
+    `/private/share/${id}`,
+    `/shares/${id}`,
+  ]) {
     t.equal(await follow(path), before, path)
   }
   t.equal(await follow(`/share/${id}`, 'POST'), before, 'only what is read is redirected')

@@ -51,6 +51,9 @@ void t.test(
       await page.getByRole('combobox', { name: 'Program' }).selectOption('File Browser')
       const files = ['users.json', 'config.json'].map((name) => fixture(`filebrowser/${name}`))
       await page.getByLabel('Files (choose again to add more)').setInputFiles(files)
+      const shares = { name: 'shares.json', mimeType: 'application/json', buffer: Buffer.from('[]') }
+      await page.getByLabel('Files (choose again to add more)').setInputFiles(shares)
+      await page.getByText('Chosen: users.json, config.json, shares.json', { exact: true }).waitFor()
       await page.getByLabel('Folder with the files on this server').fill('/srv')
       await dryRun.click()
       await page.getByRole('alert').getByText('this installation has users, storages or rules of its own').waitFor()

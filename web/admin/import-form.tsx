@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { postFiles, type Data } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
 import { Failure } from '../components/failure.tsx'
+import { linesOf } from '../components/form-values.ts'
 import { Table } from '../components/table.tsx'
 import { texts } from '../texts.ts'
 
@@ -11,7 +12,7 @@ type Program = keyof typeof texts.admin.import.programs
 /** The names of the files that the import uses. */
 const neededFiles = {
   alist: /^(?:config\.json|ssh_host_rsa_key|[\w-]+\.db(?:-wal)?)$/,
-  filebrowser: /^(?:users|config)\.json$/,
+  filebrowser: /^(?:users|config|shares)\.json$/,
   quantum: /^[\w-]+\.(?:db|sqlite)(?:-wal)?$/,
 } as const
 
@@ -21,6 +22,7 @@ export function ImportForm() {
   const [program, setProgram] = useState<Program>('openlist')
   const [files, setFiles] = useState<readonly File[]>([])
   const [root, setRoot] = useState('')
+  const [sources, setSources] = useState('')
   const [report, setReport] = useState<Report>()
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState(false)
@@ -43,7 +45,8 @@ export function ImportForm() {
     setBusy(true)
     setError(undefined)
     try {
-      setReport(await postFiles('/api/admin/import', { program, dry_run: dryRun, root }, files))
+      const query = { program, dry_run: dryRun, root, allow_by_default: linesOf(sources) }
+      setReport(await postFiles('/api/admin/import', query, files))
     } catch (failure) {
       setError(failure)
     }
@@ -90,6 +93,20 @@ export function ImportForm() {
             disabled={isDone}
             onInput={(event) => {
               setRoot(event.currentTarget.value)
+              changed()
+            }}
+          />
+        </label>
+      )}
+      {kind === 'quantum' && (
+        <label>
+          {words.openSources}
+          <textarea
+            value={sources}
+            rows={2}
+            disabled={isDone}
+            onInput={(event) => {
+              setSources(event.currentTarget.value)
               changed()
             }}
           />

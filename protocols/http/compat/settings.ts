@@ -146,8 +146,8 @@ const table: readonly SettingDefinition[] = [
       'bool',
       'false',
       'private',
-      'Links of File Browser, /share/ID and /api/public/dl/ID, lead to the shares of the same ids, as after an import. ' +
-        'The page of a folder /share/ID is not opened by its URL then.',
+      'Links of File Browser, /share/ID, /public/share/ID and /api/public/dl/ID, lead to the shares of the same ids, as ' +
+        'after an import. The page of a folder /share/ID is not opened by its URL then.',
       { inForce: true },
     ],
     share_summary_content: ['text', shareSummary, 'public', 'Template of the text for a share.'],

@@ -1,9 +1,12 @@
-/** Links of shares of File Browser, of which an import takes the hashes as ids. */
+/** Links of shares of File Browser and of Quantum, of which an import takes the hashes as ids. */
 import { sitePath } from '../../lib/client.js'
 import type { HttpApi } from '../api/http-api.js'
 
-/** The page of a share, and downloads from it; what follows the hash is a path within the share in both programs. */
-const oldLink = /^\/(share|api\/public\/dl)\/([\w-]+)((?:\/[^?#]*)?)(?=[?#]|$)/
+/**
+ * The page of a share, which is below `/public` in Quantum, and downloads from it. What follows the hash is a path
+ * within the share, as here.
+ */
+const oldLink = /^\/((?:public\/)?share|api\/public\/dl)\/([\w-]+)((?:\/[^?#]*)?)(?=[?#]|$)/
 
 /** Where a link leads, if a setting says so and there is such a share. `url`: relative to the site. */
 export function newShareLink({ gateway }: HttpApi, url: string): string | undefined {
@@ -11,5 +14,5 @@ export function newShareLink({ gateway }: HttpApi, url: string): string | undefi
   if (!settings.bool('filebrowser_share_links')) return undefined
   const [, kind, id = '', path = ''] = oldLink.exec(url) ?? []
   if (!shares.has(id)) return undefined
-  return `${sitePath(config.site_url)}/${kind === 'share' ? '@s' : 'sd'}/${id}${path}`
+  return `${sitePath(config.site_url)}/${kind === 'api/public/dl' ? 'sd' : '@s'}/${id}${path}`
 }

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { signalOf } from '../api/http-api.js'
 import { endpoint } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
-import { flag, optionalField } from '../api/fields.js'
+import { flag, optionalField, stringList } from '../api/fields.js'
 import { eachFilePart } from '../files/form-upload.js'
 
 const reportData = z
@@ -24,6 +24,8 @@ const reportData = z
     notes: z.array(z.string()).describe('Sentences for the administrator.'),
   })
   .meta({ id: 'ImportReport' })
+
+const sources = stringList.meta({ example: ['/srv/docs'] })
 
 export const adminImportEndpoints = [
   endpoint({
@@ -44,6 +46,11 @@ export const adminImportEndpoints = [
       root: optionalField(z.string().max(4096)).describe(
         'File Browser: the folder with the files, if it is not that of the configuration.',
       ),
+      allow_by_default: sources.describe(
+        'File Browser Quantum: the folders of sources whose configuration does not have `denyByDefault`. Nobody sees in ' +
+          'others what no rule allows.',
+      ),
+      deny_by_default: sources.describe('The same for sources that have it. They are not reported as uncertain then.'),
     }),
     content: {
       type: 'multipart/form-data',
@@ -66,9 +73,10 @@ export const adminImportEndpoints = [
       { code: 507, text: '…', error: 'no_space', when: 'the disk is full' },
       { code: 503, text: '…', error: 'busy', when: 'another import is running' },
     ],
-    answer({ api: { gateway }, context, query: { program, dry_run: dryRun, root } }) {
+    answer({ api: { gateway }, context, query: { program, dry_run: dryRun, root, ...stated } }) {
       const signal = signalOf(context.res)
-      const options = { program, dryRun, root: root === '' ? undefined : root, signal }
+      const defaults = { allowed: stated.allow_by_default, denied: stated.deny_by_default }
+      const options = { program, dryRun, root: root === '' ? undefined : root, defaults, signal }
       return withResponses({ exists: { code: 409 } }, () =>
         gateway.imports.run(options, (save) => eachFilePart(context.req, signal, save)),
       )

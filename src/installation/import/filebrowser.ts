@@ -25,7 +25,7 @@ import { dotNames, namePatterns, PathRules, type FileBrowserRule } from './fileb
 import { ImportedGrants, type DecisionChange } from './grants.js'
 import { listOf, parseJson } from './json.js'
 import type { Report } from './report.js'
-import { shareOf } from './share.js'
+import { hashedCode, oldLinksSetting, shareOf } from './share.js'
 import { adminOf, userOf } from './user.js'
 
 const rule = z.object({
@@ -144,9 +144,6 @@ export async function fromFileBrowser(exports: FileBrowserExports, report: Repor
   }
 }
 
-/** By which links of File Browser lead to the shares of the same ids. */
-const oldLinksSetting = 'filebrowser_share_links'
-
 async function sharesOf(
   text: string | undefined,
   users: readonly ImportedUser[],
@@ -168,10 +165,6 @@ async function sharesOf(
   }
   return shares
 }
-
-/** A code is compared at every request of a visitor, and its creator reads it. */
-const hashedCode =
-  'only a hash of its code is stored there, so it has a new code: send that to its visitors, or set the old one, and enable it'
 
 async function exists(folder: string): Promise<boolean> {
   return access(folder).then(

@@ -70,8 +70,8 @@ const noSharesNote =
   'The exports have no shares: give what /api/shares of File Browser answers with --shares, or as shares.json, or make ' +
   'those that are needed again.'
 const linksNote =
-  'The links of the shares, /share/HASH and /api/public/dl/HASH, lead to the same shares here while the setting ' +
-  'filebrowser_share_links is on.'
+  'The links of the shares, /share/HASH, /public/share/HASH and /api/public/dl/HASH, lead to the same shares here while ' +
+  'the setting filebrowser_share_links is on.'
 
 /** The largest configuration or key, and the largest export of users or shares, in bytes. */
 const maxSize = { config: 1024 * 1024, users: 16 * 1024 * 1024 }
@@ -101,8 +101,9 @@ export async function prepareImport(source: ImportSource, options: ImportOptions
     const installation = await fromQuantum(read, source.defaults, report)
     const notes = [
       hashNote,
-      'The database does not say which sources have denyByDefault in the configuration. A source in which no rule allows ' +
-        'anything is taken for one without it: name it with --deny-by-default if that is wrong.',
+      'The database does not say which sources have denyByDefault in the configuration. Every source is taken for one ' +
+        'that has it, unless you name it as one without: --allow-by-default of the command, or the field in the console.',
+      ...(installation.shares.length > 0 ? [linksNote] : []),
     ]
     return { installation, keys: [], lines: report.lines, notes }
   }

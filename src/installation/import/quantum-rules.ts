@@ -98,11 +98,6 @@ export class SourceRules {
     return [...this.#byPath.keys()]
   }
 
-  /** Whether a rule allows anything to anybody. */
-  get allowSomething(): boolean {
-    return [...this.#byPath.values()].some(({ allow }) => allow && allow.users.size + allow.groups.size > 0)
-  }
-
   /** Whether the user may see a path of the source. `otherwise`: where no rule says anything. */
   permit(username: string, path: Path, otherwise: boolean): boolean {
     let isDeniedToAll = false

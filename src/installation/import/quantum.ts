@@ -7,7 +7,13 @@ import { allPermissions, permissionBits } from '../../accounts/principal.js'
 import { GatewayError, toGatewayError } from '../../base/errors.js'
 import { childOf, cleanPath, isWithin, nameOf, root, under, within, type Path } from '../../base/path.js'
 import { readForeignTables, textOf, type ForeignRow } from '../../database/foreign-sqlite.js'
-import type { ImportedGrant, ImportedGroup, ImportedUser, Installation } from '../../database/installation.js'
+import type {
+  ImportedGrant,
+  ImportedGroup,
+  ImportedShare,
+  ImportedUser,
+  Installation,
+} from '../../database/installation.js'
 import { newStorage } from '../../database/new-storage.js'
 import type { Right, StorageRow } from '../../database/rows.js'
 import { storedStatus } from '../../mounts/mounts.js'
@@ -15,7 +21,9 @@ import { ImportedGrants } from './grants.js'
 import { groupOf } from './group.js'
 import { listOf, parseJson } from './json.js'
 import { QuantumGroups, SourceRules } from './quantum-rules.js'
+import { shareSettingsOf } from './quantum-shares.js'
 import type { Report } from './report.js'
+import { hashedCode, oldLinksSetting, shareOf } from './share.js'
 import { adminOf, userOf } from './user.js'
 
 /** The tables that are read, with their columns. */
@@ -23,7 +31,7 @@ const tables = {
   users: ['user_id', 'username', 'perm_admin', 'user_data'],
   groups: ['name', 'members'],
   access_rules: ['source', 'path', 'rule_data'],
-  shares: ['hash', 'source', 'path'],
+  shares: ['hash', 'user_id', 'source', 'path', 'expire', 'downloads', 'password_hash', 'share_settings'],
   auth_methods: ['type'],
 } as const
 
@@ -32,7 +40,7 @@ export type QuantumDatabase = Readonly<Record<keyof typeof tables, readonly Fore
 
 /** What the database does not say of its sources, by the paths of their folders. */
 export interface SourceDefaults {
-  /** Nobody sees there what no rule allows. */
+  /** Nobody sees there what no rule allows. Sources that nothing is said of are taken for such. */
   readonly denied: readonly string[]
   /** Their users see there what no rule denies. */
   readonly allowed: readonly string[]
@@ -109,15 +117,16 @@ export async function fromQuantum(
   adminOf(users)
   sources.assertStatedOnes()
   const groups = await groupsOf(database.groups, named, users, report)
-  for (const { source, path } of database.shares) {
-    report.leftOut('share', `${textOf(source)}: ${textOf(path)}`, 'shares cannot be imported yet')
-  }
+  const shares = await sharesOf(database.shares, sources, mapping.creators, report)
   for (const { type } of database.auth_methods) {
     if (textOf(type) !== 'password') {
       report.leftOut('sign-in', textOf(type), 'users sign in with their passwords here')
     }
   }
-  return { users, groups, storages: sources.storages(report), rules: [], shares: [], settings: new Map() }
+  // People have the links of that program.
+  const settings = new Map<string, string>()
+  if (shares.length > 0) settings.set(oldLinksSetting, 'true')
+  return { users, groups, storages: sources.storages(report), rules: [], shares, settings }
 }
 
 async function groupsOf(
@@ -142,14 +151,59 @@ async function groupsOf(
   return groups
 }
 
+async function sharesOf(
+  rows: readonly ForeignRow[],
+  sources: Sources,
+  creators: ReadonlyMap<string, ImportedUser>,
+  report: Report,
+): Promise<readonly ImportedShare[]> {
+  const shares: ImportedShare[] = []
+  for (const row of rows) {
+    const [id, path] = [textOf(row.hash), textOf(row.path)]
+    const mapped = await report.mapped('share', `${id}: ${path}`, () => {
+      const mountPath = sources.known(textOf(row.source))?.mountPath
+      if (mountPath === undefined) throw new GatewayError('invalid', { reason: 'no user who is taken has its source' })
+      const settings = shareSettingsOf(textOf(row.share_settings))
+      const draft = {
+        id,
+        creator: creators.get(textOf(row.user_id)),
+        paths: [under(mountPath, cleanPath(path))],
+        mode: settings.mode,
+        expires: endOf(row.expire),
+        visits: countOf(row.downloads),
+        maxVisits: settings.maxDownloads,
+      }
+      const isHashed = textOf(row.password_hash) !== ''
+      const { share, changes } = shareOf(draft, shares, [...settings.faults, ...(isHashed ? [hashedCode] : [])])
+      return { share, changes: [...changes, ...settings.changes] }
+    })
+    if (mapped === undefined) continue
+    shares.push(mapped.share)
+    report.taken('share', `${id}: ${path}`, mapped.changes)
+  }
+  return shares
+}
+
+/** In seconds since 1970; 0: never. Throws `invalid` for anything else. */
+function endOf(value: ForeignRow[string]): Date | undefined {
+  const seconds = Number(textOf(value) || '0')
+  if (!Number.isSafeInteger(seconds)) throw new GatewayError('invalid', { reason: 'its end is not a time' })
+  return seconds === 0 ? undefined : new Date(seconds * 1000)
+}
+
+function countOf(value: ForeignRow[string]): number {
+  const count = Number(textOf(value) || '0')
+  return Number.isSafeInteger(count) ? Math.max(0, count) : 0
+}
+
 /** A source, as a storage. */
 interface Source {
   readonly mountPath: Path
   readonly rules: SourceRules
   /** Nobody sees what no rule allows. */
   readonly isDenied: boolean
-  /** Whether that is a guess, because some rule allows something. */
-  readonly isGuessed: boolean
+  /** Whether nothing says so, nor the opposite. */
+  readonly isUnstated: boolean
 }
 
 class Sources {
@@ -178,11 +232,17 @@ class Sources {
       throw new GatewayError('invalid', { reason: `there are more than ${maxSources} sources` })
     }
     const rules = new SourceRules(this.#rows.get(folder) ?? [], this.groups)
-    const isStated = [...this.defaults.denied, ...this.defaults.allowed].includes(folder)
-    const isDenied = this.defaults.denied.includes(folder) || (!isStated && rules.allowSomething)
-    const source = { mountPath: this.#newMountPath(folder), rules, isDenied, isGuessed: isDenied && !isStated }
+    const { denied, allowed } = this.defaults
+    const isDenied = denied.includes(folder) || !allowed.includes(folder)
+    const isUnstated = isDenied && !denied.includes(folder)
+    const source = { mountPath: this.#newMountPath(folder), rules, isDenied, isUnstated }
     this.#found.set(folder, source)
     return source
+  }
+
+  /** Undefined if no user has it. */
+  known(folder: string): Source | undefined {
+    return this.#found.get(folder)
   }
 
   /** Throws `invalid` if something is said of a source that no user has: its name may have been misspelled. */
@@ -207,14 +267,12 @@ class Sources {
 
   /** One for each source, which are reported. */
   storages(report: Report): readonly Omit<StorageRow, 'id'>[] {
-    return [...this.#found].map(([folder, { mountPath, isGuessed }]) => {
+    return [...this.#found].map(([folder, { mountPath, isUnstated }]) => {
       const addition = JSON.stringify({ root_folder_path: folder })
       const isWhole = isAbsolute(folder)
       report.taken('storage', mountPath, [
         ...(isWhole ? [] : ['disabled: its folder is relative to that of the other program: give the whole path']),
-        ...(isGuessed
-          ? ['a rule allows something there, so nobody sees what none allows: state what its denyByDefault is']
-          : []),
+        ...(isUnstated ? ['nobody sees there what no rule allows: say so if its denyByDefault is false'] : []),
       ])
       return {
         ...newStorage({ mountPath, driver: 'Local', addition }),
@@ -227,6 +285,8 @@ class Sources {
 
 class UserMapping {
   readonly users: ImportedUser[] = []
+  /** The same by their ids in the other program, which shares name. */
+  readonly creators = new Map<string, ImportedUser>()
   readonly #allGrants = new ImportedGrants()
 
   constructor(private readonly sources: Sources) {}
@@ -261,6 +321,8 @@ class UserMapping {
     } as const
     const { user, changes } = userOf(draft, this.users, faults)
     this.users.push(user)
+    const ownId = textOf(row.user_id)
+    if (ownId !== '') this.creators.set(ownId, user)
     const locked = data.lockPassword ? ['it may change its password'] : []
     const leftOut = hasAny(data.tokens) || hasAny(data.apiKeys) ? ['tokens'] : []
     return { user, changes: [...changes, ...own.changes, ...locked], leftOut }

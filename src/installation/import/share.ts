@@ -6,6 +6,13 @@ import { cleanPath, nameOf, root, type Path } from '../../base/path.js'
 import type { ImportedShare, ImportedUser } from '../../database/installation.js'
 import { checkShareCount, checkRoots, checkShareFields, checkShareId, newShare } from '../../shares/share-fields.js'
 
+/** By which links of File Browser lead to the shares of the same ids. */
+export const oldLinksSetting = 'filebrowser_share_links'
+
+/** A code is compared at every request of a visitor, and its creator reads it. */
+export const hashedCode =
+  'only a hash of its code is stored there, so it has a new code: send that to its visitors, or set the old one, and enable it'
+
 /** A share before it is checked. What is absent is as in a new share. */
 export interface ShareDraft extends Partial<Omit<ImportedShare, 'creatorId' | 'roots' | 'created'>> {
   readonly id: string

@@ -10,6 +10,7 @@ import type { Log } from '../../base/log.js'
 import type { Store } from '../../database/tables.js'
 import { inScratchFolder } from '../scratch-folder.js'
 import type { AlistProgram } from './alist.js'
+import type { SourceDefaults } from './quantum.js'
 import {
   assertNewInstallation,
   importReport,
@@ -26,6 +27,8 @@ interface UploadedImport {
   readonly program: AlistProgram | 'filebrowser' | 'quantum'
   /** Where the files of File Browser are, if not in the folder of its configuration. */
   readonly root: string | undefined
+  /** Of the sources of Quantum. */
+  readonly defaults: SourceDefaults
   /** Nothing is stored. */
   readonly dryRun: boolean
   readonly signal: AbortSignal
@@ -108,9 +111,9 @@ const names: Readonly<Record<UploadedImport['program'], RegExp>> = {
 const quantumFile = 'quantum.db'
 
 /** As the folders of these programs are. */
-async function sourceIn(folder: string, { program, root }: UploadedImport): Promise<ImportSource> {
+async function sourceIn(folder: string, { program, root, defaults }: UploadedImport): Promise<ImportSource> {
   if (program === 'quantum') {
-    return { program, file: join(folder, quantumFile), defaults: { denied: [], allowed: [] }, scratch: folder }
+    return { program, file: join(folder, quantumFile), defaults, scratch: folder }
   }
   if (program !== 'filebrowser') return { program, folder, scratch: folder }
   const shares = join(folder, 'shares.json')

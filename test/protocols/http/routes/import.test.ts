@@ -98,7 +98,11 @@ void t.test('files that a client sends are imported into the running daemon', as
     { store: gateway.store, data: gateway.config.data, driverTypes: [], protocols: [], log: gateway.log },
     100,
   )
-  const options = { program: 'alist', root: undefined, dryRun: true, signal: new AbortController().signal } as const
+  const defaults = { denied: [], allowed: [] }
+  const options = {
+    ...({ program: 'alist', root: undefined, defaults, dryRun: true } as const),
+    signal: new AbortController().signal,
+  } as const
   const receiving = small.run(options, async (save) => {
     await save('config.json', Readable.from([Buffer.alloc(60)]))
     await save('data.db', Readable.from([Buffer.alloc(60)]))
@@ -190,26 +194,38 @@ void t.test('the database of File Browser Quantum is imported with its write-ahe
   t.teardown(() => connection.destroy())
   await connection.raw('PRAGMA wal_autocheckpoint = 0')
   for (const table of [
-    'users (username, perm_admin, user_data)',
+    'users (user_id, username, perm_admin, user_data)',
     'groups (name, members)',
     'access_rules (source, path)',
+    'shares (hash, user_id, source, path)',
   ]) {
     await connection.raw(`create table ${table}`)
   }
   const scope = { path: '/srv/docs', scope: '/', permissions: { view: true } }
   const data = (password: string) => JSON.stringify({ password, loginMethod: 'password', backendScopes: [scope] })
   const hash = '$2a$10$aLdU76aSo0LU/SbppCF0leLnfzIK2gRc8ne6eUaG46mSO3HtxRSTO'
-  await connection('users').insert({ username: 'root', perm_admin: 1, user_data: data(hash) })
-  await connection('users').insert({ username: 'ann', perm_admin: 0, user_data: data(hash) })
+  await connection('users').insert({ user_id: '1', username: 'root', perm_admin: 1, user_data: data(hash) })
+  await connection('users').insert({ user_id: '2', username: 'ann', perm_admin: 0, user_data: data(hash) })
   await connection('groups').insert({ name: 'team', members: '["ann"]' })
+  await connection('shares').insert({ hash: 'aB_-9', user_id: '1', source: '/srv/docs', path: '/plans/' })
   const files: Files = {
     'filebrowser.sqlite': await readFile(join(folder, 'filebrowser.sqlite')),
     'filebrowser.sqlite-wal': await readFile(join(folder, 'filebrowser.sqlite-wal')),
   }
-  t.match(await send(served, 'program=quantum', files), { code: 200, data: { dry_run: false } })
-  const { accounts, grants, storages } = served.gateway
+  const unstated = await send(served, 'program=quantum&dry_run=true', files)
+  t.match(
+    JSON.stringify(unstated.data),
+    /nobody sees there what no rule allows/,
+    'it is closed if nothing is said of it',
+  )
+  const stated = await send(served, 'program=quantum&allow_by_default=%2Fsrv%2Fdocs', files)
+  t.match(stated, { code: 200, data: { dry_run: false } })
+  t.notMatch(JSON.stringify(stated.data), /nobody sees there/)
+  const { accounts, grants, storages, shares, settings } = served.gateway
   const ann = accounts.users.byName('ann')
   t.match(storages.list(), [{ mountPath: '/docs' }])
   t.match(accounts.groups.byName('team'), { members: [ann?.id] })
   t.match(grants.of({ userId: ann?.id ?? 0 }), [{ path: '/docs', allow: ['see'] }], 'the running daemon has the grants')
+  t.match(shares.get('aB_-9'), { creatorId: accounts.users.byName('root')?.id, roots: [{ path: '/docs/plans' }] })
+  t.equal(settings.bool('filebrowser_share_links'), true)
 })
