@@ -185,7 +185,10 @@ function withFieldOptions(command: Command): Command {
     )
 }
 
-/** The fields that the flags name. `generatedCode`: undefined if none was generated. Rejects with `invalid` for impossible values. */
+/**
+ * The fields that the flags name. `generatedCode`: undefined if none was generated. Rejects with `invalid` for impossible
+ * values.
+ */
 async function changesOf(
   flags: FieldFlags,
 ): Promise<{ readonly changes: Partial<ShareFields>; readonly generatedCode: string | undefined }> {

@@ -1,6 +1,6 @@
 /** The examples of docs/shares.md: their commands run beside a gateway, and visitors get what the page says. */
 import { execFile } from 'node:child_process'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
@@ -27,7 +27,6 @@ async function runExample(t: Test, running: RunningGateway, title: string): Prom
   const folder = t.testdir({ tidegate: `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`, here: {} })
   await run('chmod', ['755', join(folder, 'tidegate')])
   const here = join(folder, 'here')
-  for (const name of ['report.pdf', 'plan.txt']) await writeFile(join(here, name), `content of ${name}`)
   const env = {
     ...process.env,
     ...(await storeVariables(running.dataFolder)),
@@ -47,20 +46,26 @@ async function runExample(t: Test, running: RunningGateway, title: string): Prom
 void t.test('docs/shares.md: visitors get what the page says', { skip: lacks('curl', 'bash') }, async (t) => {
   const running = await startGateway(t)
   const files = join(running.dataFolder, 'files', 'ann')
-  for (const name of ['inbox', 'client']) await mkdir(join(files, name), { recursive: true })
-  await writeFile(join(files, 'offer.pdf'), 'the offer')
   const ask = async (path: string, agent: string) => {
     const response = await fetch(running.url + path, { headers: { 'user-agent': agent } })
     return { status: response.status, text: await response.text() }
   }
 
+  await t.test('Before the examples', async (t) => {
+    await runExample(t, running, 'Before the examples')
+    const ann = () => running.gateway.accounts.users.byName('ann')
+    t.ok(await until(() => ann() !== undefined))
+    t.match(ann(), { basePath: '/ann' })
+  })
+
   await t.test('Send a file', async (t) => {
     const here = await runExample(t, running, 'Send a file')
-    t.equal(await readFile(join(here, 'offer.pdf'), 'utf8'), 'the offer')
+    t.equal(await readFile(join(here, 'offer.pdf'), 'utf8'), 'our offer\n')
+    t.ok(await until(() => running.gateway.shares.get('offer')?.expires !== undefined))
     t.match(await ask('/sd/offer', 'nobody'), { status: 403 })
     const link = '/sd/offer?pwd=tide-27'
     for (const agent of ['second', 'third', 'second']) {
-      t.match(await ask(link, agent), { status: 200, text: 'the offer' }, agent)
+      t.match(await ask(link, agent), { status: 200, text: 'our offer\n' }, agent)
     }
     t.match(await ask(link, 'fourth'), { status: 410 })
   })
@@ -69,7 +74,7 @@ void t.test('docs/shares.md: visitors get what the page says', { skip: lacks('cu
     await runExample(t, running, 'A file request')
     const inbox = join(files, 'inbox')
     t.same((await readdir(inbox)).sort(), ['report (1).pdf', 'report.pdf'])
-    for (const name of await readdir(inbox)) t.equal(await readFile(join(inbox, name), 'utf8'), 'content of report.pdf')
+    for (const name of await readdir(inbox)) t.equal(await readFile(join(inbox, name), 'utf8'), 'all is well\n')
     const put = async (name: string) =>
       (await fetch(`${running.url}/sd/inbox/${name}`, { method: 'PUT', body: 'more' })).ok
     t.ok(await put('third.pdf'), 'a third file')
@@ -81,7 +86,7 @@ void t.test('docs/shares.md: visitors get what the page says', { skip: lacks('cu
 
   await t.test('A folder for a client, with a drive', async (t) => {
     const here = await runExample(t, running, 'A folder for a client, with a drive')
-    t.equal(await readFile(join(here, 'plan.copy'), 'utf8'), 'content of plan.txt')
+    t.equal(await readFile(join(here, 'plan.copy'), 'utf8'), 'a pier\n')
     const dav = async (method: string, path: string, code = 'harbour-9') => {
       const authorization = `Basic ${Buffer.from(`client:${code}`).toString('base64')}`
       const headers = { authorization, ...(method === 'PROPFIND' && { depth: '0' }) }
