@@ -1,6 +1,7 @@
 /**
  * Shares as drives: `/@s/ID` and what is below, for visitors whose Basic credentials are the id of the share and its
- * code. A share that has no code is opened with any password. No connection is remembered to have proved anything.
+ * code. A share that has no code is opened with any password. Each request is checked, and no connection
+ * is remembered, as those of accounts are.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/base/errors.js'
@@ -24,7 +25,7 @@ import { RootsFolder } from './roots-folder.js'
 import { sendStatus, type Command } from './webdav-request.js'
 
 /** What of a share a request is about. */
-interface Scope<Tree> {
+interface DriveTarget<Tree> {
   readonly fs: Tree
   /** Within `fs`. */
   readonly path: Path
@@ -39,10 +40,10 @@ interface Scope<Tree> {
 /** The visitor who makes a request. */
 export interface DriveVisitor extends User {
   readonly isDefaultUser: false
-  readonly scope:
-    | ({ readonly kind: 'entry' } & Scope<VirtualFs>)
-    /** A folder that only the share has, or that leads to shares. */
-    | ({ readonly kind: 'roots' } & Scope<RootsFolder>)
+  readonly drive:
+    | ({ readonly kind: 'entry' } & DriveTarget<VirtualFs>)
+    /** The folder of several roots, or the empty folder at `/dav/` or `/dav/@s/`. */
+    | ({ readonly kind: 'roots' } & DriveTarget<RootsFolder>)
 }
 
 /** A request for a share. */
@@ -130,13 +131,13 @@ export class Drives {
 }
 
 /** The folder of this href, which leads to shares and shows none. */
-function leadingTo(prefix: string, { headers }: DriveRequest): DriveVisitor['scope'] {
+function leadingTo(prefix: string, { headers }: DriveRequest): DriveVisitor['drive'] {
   return { kind: 'roots', fs: new RootsFolder(''), path: root, prefix, headers, name: '' }
 }
 
-function visitorOf(id: string, scope: DriveVisitor['scope']): DriveVisitor {
+function visitorOf(id: string, drive: DriveVisitor['drive']): DriveVisitor {
   const name = holderOfShare(id)
-  return { uid: name, username: name, isDefaultUser: false, scope }
+  return { uid: name, username: name, isDefaultUser: false, drive }
 }
 
 function basicOf({ headers: { authorization } }: IncomingMessage): { username: string; password: string } {
@@ -185,7 +186,7 @@ export function visitorFailure(thrown: unknown, method = 'GET'): unknown {
   return error.detail === 'share_ended' ? new WebdavError('share_ended') : error
 }
 
-/** Answers a request for a folder that only a share has, or that leads to shares. */
+/** Answers a request for the folder of several roots, or for the empty folder at `/dav/` or `/dav/@s/`. */
 export const answerRoots: Command<RootsFolder> = async (webdavRequest) => {
   const { request, response } = webdavRequest
   if (request.method === 'PROPFIND') await propfind(webdavRequest)

@@ -96,7 +96,7 @@ class WebdavHandler {
     this.#drives = new Drives(gateway, this.#prefix)
     const handlers = new Map<string, Handler<ParsedRequest, Asker>>()
     for (const [name, command] of engineCommands) {
-      handlers.set(name, (parsed, caller) => this.#run(command, parsed, caller))
+      handlers.set(name, (parsed, asker) => this.#run(command, parsed, asker))
     }
     for (const name of knownMethods) handlers.set(name, (parsed) => this.#refuseMethod(parsed, 'method_not_allowed'))
     this.#engine = new WebdavEngine({
@@ -115,7 +115,7 @@ class WebdavHandler {
       const parsed = this.#parse(request, response)
       const command = directCommands.get(request.method ?? '')
       if (command) {
-        this.#authenticate(parsed, (caller) => void this.#run(command, parsed, caller))
+        this.#authenticate(parsed, (asker) => void this.#run(command, parsed, asker))
       } else if (request.method === 'OPTIONS') {
         sendOptions(response)
         void drain(request)
@@ -174,10 +174,10 @@ class WebdavHandler {
     return { prefix: folder === root ? this.#prefix : this.#prefix + folder, hosts: new Set(hosts) }
   }
 
-  /** Calls `proceed` with the authenticated caller, or sends the error response. */
+  /** Calls `proceed` with the authenticated caller or visitor, or sends the error response. */
   #authenticate(parsed: ParsedRequest, proceed: (asker: Asker) => void): void {
     const { request, share, client } = parsed
-    // What is proved for the tree opens no share, and the other way round.
+    // Credentials of an account open no share, and those of a share open no tree.
     const known = share === undefined ? this.#callers.get(request, client.address) : undefined
     if (known) proceed(known)
     else void this.#verify(parsed, proceed)
@@ -211,21 +211,21 @@ class WebdavHandler {
       await this.#answer(command, parsed, asker)
       await drain(parsed.request)
     } catch (error) {
-      await this.#fail(parsed, 'scope' in asker ? visitorFailure(error, parsed.request.method) : error, asker)
+      await this.#fail(parsed, 'drive' in asker ? visitorFailure(error, parsed.request.method) : error, asker)
     }
   }
 
   #answer(command: Command, parsed: ParsedRequest, asker: Asker): Promise<void> {
     const { target, headers } = parsed
-    if (!('scope' in asker)) {
+    if (!('drive' in asker)) {
       const { fs, folderPassword } = asker
-      const scope = { fs, path: target.path, prefix: this.#prefix, headers, name: undefined }
-      return command(webdavRequestOf(parsed, { ...scope, isVisitor: false }, folderPassword))
+      const asked = { fs, path: target.path, prefix: this.#prefix, headers, name: undefined, isVisitor: false }
+      return command(webdavRequestOf(parsed, asked, folderPassword))
     }
-    const { scope } = asker
-    return scope.kind === 'entry'
-      ? command(webdavRequestOf(parsed, { ...scope, isVisitor: true }))
-      : answerRoots(webdavRequestOf(parsed, { ...scope, isVisitor: true }))
+    const { drive } = asker
+    return drive.kind === 'entry'
+      ? command(webdavRequestOf(parsed, { ...drive, isVisitor: true }))
+      : answerRoots(webdavRequestOf(parsed, { ...drive, isVisitor: true }))
   }
 
   #refuseMethod(parsed: ParsedRequest, error: 'method_not_allowed' | 'method_unknown'): Promise<void> {
@@ -261,7 +261,7 @@ class WebdavHandler {
       sendText(response, status, refusal.message, headers)
       return
     }
-    const prefix = asker !== undefined && 'scope' in asker ? asker.scope.prefix : this.#prefix
+    const prefix = asker !== undefined && 'drive' in asker ? asker.drive.prefix : this.#prefix
     const detail = cause instanceof LockedError ? `<D:href>${hrefOf(prefix, cause.lock.path, false)}</D:href>` : ''
     const element = `<D:${refusal.condition}>${detail}</D:${refusal.condition}>`
     sendXml(response, status, `<D:error xmlns:D="DAV:">${element}</D:error>`, headers)

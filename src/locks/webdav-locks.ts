@@ -285,13 +285,13 @@ export class Locks {
 
   /** A user has as much room for locks of its own as for those of all its shares. */
   #assertRoom(lock: Lock): void {
-    const share = shareOf(lock)
+    const share = shareIdOf(lock)
     let count = 0
     let countOfShare = 0
     let size = sizeOf(lock)
     for (const other of [...this.#byToken.values(), ...this.#granting]) {
       if (other.userId !== lock.userId || !this.#isActive(other)) continue
-      const holder = shareOf(other)
+      const holder = shareIdOf(other)
       if ((holder === undefined) !== (share === undefined)) continue
       count++
       size += sizeOf(other)
@@ -404,7 +404,7 @@ export class Locks {
  * of its shares, who have the same id, hold nothing of each other.
  */
 export function isHeldBy(lock: Lock, principal: Principal | undefined): boolean {
-  return principal?.userId === lock.userId && shareOf(lock) === principal.share?.id
+  return principal?.userId === lock.userId && shareIdOf(lock) === principal.share?.id
 }
 
 /** The name by which the visitors of a share hold locks. */
@@ -413,7 +413,7 @@ export function holderOfShare(id: string): string {
 }
 
 /** The id of the share that holds the lock; undefined for a user's. */
-function shareOf({ username }: Lock): string | undefined {
+function shareIdOf({ username }: Lock): string | undefined {
   return username.startsWith(shareHolder) ? username.slice(shareHolder.length) : undefined
 }
 

@@ -161,7 +161,7 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
       if (others) others.push(root)
       else roots.set(share, [root])
     }
-    this.#byId = new Map([...roots].map(([row, of]) => [row.id, shareOf(row, of)]))
+    this.#byId = new Map([...roots].map(([row, of]) => [row.id, withRoots(row, of)]))
     for (const share of before.values()) {
       if (isChanged(share, this.#byId.get(share.id))) this.options.onChanged(share)
     }
@@ -180,7 +180,7 @@ export function isExpired({ expires }: ShareRow, now: number): boolean {
   return expires !== undefined && expires.getTime() <= now
 }
 
-function shareOf(row: ShareRow, roots: readonly ShareRoot[]): StoredShare {
+function withRoots(row: ShareRow, roots: readonly ShareRoot[]): StoredShare {
   return {
     ...row,
     roots: [...roots].sort((one, other) => one.position - other.position),

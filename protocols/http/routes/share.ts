@@ -49,7 +49,7 @@ const changedVisits = z
   .describe('The number of visits until now. Null: unchanged, also by visits that begin meanwhile.')
 
 /** The share of this id, if the principal administers it. */
-function shareOf(gateway: ProtocolGateway, principal: Principal, id: string): StoredShare {
+function ownShare(gateway: ProtocolGateway, principal: Principal, id: string): StoredShare {
   return requireRow(gateway.shares.find(principal, id), shareMissing)
 }
 
@@ -102,7 +102,7 @@ export const shareEndpoints = [
     data: shareData,
     refusals: [shareMissing],
     answer: ({ api: { gateway }, principal, query: { id } }) =>
-      shown(gateway, principal, shareOf(gateway, principal, id)),
+      shown(gateway, principal, ownShare(gateway, principal, id)),
   }),
 
   endpoint({
@@ -151,7 +151,7 @@ export const shareEndpoints = [
     data: shareData,
     refusals: [...changeRefusals, shareMissing, newIdTaken],
     async answer({ api: { gateway }, fields: { id, new_id: newId, ...fields }, principal }) {
-      const before = shareOf(gateway, principal, id)
+      const before = ownShare(gateway, principal, id)
       const isRenamed = newId !== '' && newId !== id
       if (isRenamed && !principal.mayNameShares) throw refused(permissionDenied)
       const creatorId = creatorOf(gateway, principal, fields.creator) ?? before.creatorId
@@ -206,13 +206,13 @@ export const shareEndpoints = [
     query,
     refusals: [shareMissing],
     async answer({ api: { gateway }, principal, query: { id } }) {
-      shareOf(gateway, principal, id)
+      ownShare(gateway, principal, id)
       await withResponses({ not_found: shareMissing }, () => gateway.shares.delete(id))
     },
   }),
 ]
 
 async function setDisabled(gateway: ProtocolGateway, principal: Principal, id: string, disabled: boolean) {
-  shareOf(gateway, principal, id)
+  ownShare(gateway, principal, id)
   await withResponses({ not_found: shareMissing }, () => gateway.shares.update(id, { disabled }))
 }

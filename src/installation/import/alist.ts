@@ -23,7 +23,7 @@ import { checkConfiguration } from '../../mounts/storage-admin.js'
 import { adminRole, rightsByRoles, rolesFrom, type AlistRoles } from './alist-roles.js'
 import { ImportedGrants } from './grants.js'
 import type { Report } from './report.js'
-import { shareOf } from './share.js'
+import { checkedShare } from './share.js'
 import { adminOf, userOf } from './user.js'
 
 export type AlistProgram = 'alist' | 'openlist'
@@ -319,7 +319,7 @@ async function sharesOf(
         header: textOf(row.header),
         ...orderOf(row),
       } as const
-      return shareOf({ ...draft, expires: expires === 'unknown' ? undefined : expires }, shares, [
+      return checkedShare({ ...draft, expires: expires === 'unknown' ? undefined : expires }, shares, [
         ...(expires === 'unknown' ? ['its end is not a time: set one'] : []),
       ])
     })

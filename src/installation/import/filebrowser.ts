@@ -25,7 +25,7 @@ import { dotNames, namePatterns, PathRules, type FileBrowserRule } from './fileb
 import { ImportedGrants, type DecisionChange } from './grants.js'
 import { listOf, parseJson } from './json.js'
 import type { Report } from './report.js'
-import { hashedCode, oldLinksSetting, shareOf } from './share.js'
+import { checkedShare, hashedCode, oldLinksSetting } from './share.js'
 import { adminOf, userOf } from './user.js'
 
 const rule = z.object({
@@ -157,7 +157,7 @@ async function sharesOf(
       const paths = creator === undefined ? [] : [under(creator.basePath, cleanPath(path))]
       const expires = expire > 0 ? new Date(expire * 1000) : undefined
       const isHashed = each.hasPassword || each.password_hash !== ''
-      return shareOf({ id, creator, paths, expires }, shares, isHashed ? [hashedCode] : [])
+      return checkedShare({ id, creator, paths, expires }, shares, isHashed ? [hashedCode] : [])
     })
     if (mapped === undefined) continue
     shares.push(mapped.share)

@@ -23,7 +23,7 @@ import { listOf, parseJson } from './json.js'
 import { QuantumGroups, SourceRules } from './quantum-rules.js'
 import { shareSettingsOf } from './quantum-shares.js'
 import type { Report } from './report.js'
-import { hashedCode, oldLinksSetting, shareOf } from './share.js'
+import { checkedShare, hashedCode, oldLinksSetting } from './share.js'
 import { adminOf, userOf } from './user.js'
 
 /** The tables that are read, with their columns. */
@@ -174,7 +174,7 @@ async function sharesOf(
         maxVisits: settings.maxDownloads,
       }
       const isHashed = textOf(row.password_hash) !== ''
-      const { share, changes } = shareOf(draft, shares, [...settings.faults, ...(isHashed ? [hashedCode] : [])])
+      const { share, changes } = checkedShare(draft, shares, [...settings.faults, ...(isHashed ? [hashedCode] : [])])
       return { share, changes: [...changes, ...settings.changes] }
     })
     if (mapped === undefined) continue

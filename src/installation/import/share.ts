@@ -27,7 +27,7 @@ export interface ShareDraft extends Partial<Omit<ImportedShare, 'creatorId' | 'r
  * cannot be taken as it is. It is disabled then, with a new code if it has none that is known, so that whoever enables
  * it opens nothing to those who know its link. Throws `invalid` for what no share can be, and for too many shares.
  */
-export function shareOf(
+export function checkedShare(
   { creator, paths, ...draft }: ShareDraft,
   taken: readonly ImportedShare[],
   faults: readonly string[],
