@@ -29,7 +29,7 @@ export async function ask(tree: VirtualFs, world: World, question: Question): Pr
     case 'copy':
       return tree.copy(path, own(question.to ?? root), transferOptions)
     case 'share':
-      throw new Error('nothing is shared yet')
+      return tree.assertAllowed('share', path, options)
   }
 }
 

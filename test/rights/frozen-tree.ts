@@ -168,10 +168,10 @@ export async function frozenTree(t: Test): Promise<FrozenTree> {
     answer: (question) => answerOf((async () => ask(as(question), world, question))()),
     async names(question) {
       let names: readonly string[] | undefined
-      const { base } = userOf(question.user)
-      const path = within(base, question.path) ?? root
+      const tree = as(question)
+      const path = within(tree.principal.base, question.path) ?? root
       const list = async () => {
-        const { entries } = await as(question).list(path, { password: question.password })
+        const { entries } = await tree.list(path, { password: question.password })
         names = entries.map(({ name }) => name).sort()
       }
       await answerOf(list())
@@ -236,10 +236,15 @@ function principalOf(user: User, memberships: ReadonlyMap<number, Membership>, q
     permissions: bitsOf(user.permissions),
     groups: { of: (id) => memberships.get(id) ?? noMembership },
     grantedOnly: user.grantedOnly,
-    base: user.base,
+    ...basesOf(user),
     protocol,
     readOnly: readOnly === true,
     signal: hasEnded ? AbortSignal.abort() : signal,
   })
   return question.offlineDownload === true && !hasEnded ? principal.withDownloadPermissions() : principal
+}
+
+function basesOf({ base, share }: User) {
+  if (share === undefined) return { base }
+  return { base: share.root, folder: within(base, share.root), share: { id: 'share', mode: share.mode } }
 }

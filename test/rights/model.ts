@@ -32,6 +32,14 @@ export interface User {
   readonly expires: number | undefined
   /** The networks from which the user may come, by name; empty: all. */
   readonly allowFrom: readonly string[]
+  /** Visitors of this share ask, and not the user, who is its creator. */
+  readonly share?: Share | undefined
+}
+
+export interface Share {
+  /** At or below the base of the creator. */
+  readonly root: Path
+  readonly mode: 'read' | 'upload' | 'both'
 }
 
 export interface Group {
@@ -121,6 +129,7 @@ export interface Question {
 /** What decides, in the order in which it is asked. */
 export const kinds = {
   signed: 'credential',
+  share: 'credential',
   credential: 'credential',
   readOnly: 'credential',
   protocol: 'protocol',
@@ -179,6 +188,7 @@ export function decide(world: World, question: Question): Decision {
 function byPath(world: World, question: Question, asked: Asked): Refusal {
   return (
     byCredential(world, question, asked) ??
+    byShare(world, question, asked) ??
     byBase(world, question, asked) ??
     bySight(world, question, asked) ??
     (asked.as === 'sight' ? undefined : (byName(world, question, asked) ?? byRulesAndRights(world, question, asked)))
@@ -230,9 +240,19 @@ function groupsOf(world: World, user: User): readonly Group[] {
   return world.groups.filter(({ members }) => members.includes(user.id))
 }
 
-/** "general permissions: the user's own bits together with those of the user's groups" */
+/**
+ * "general permissions: the user's own bits together with those of the user's groups". Of visitors of a share: "the
+ * permissions of the creator narrowed to those of the mode" (docs/decisions/0045-shares.md).
+ */
 function hasPermission(world: World, user: User, permission: Permission): boolean {
+  if (user.share !== undefined && !permissionsOfModes[user.share.mode].includes(permission)) return false
   return [user, ...groupsOf(world, user)].some(({ permissions }) => permissions.includes(permission))
+}
+
+const permissionsOfModes: Readonly<Record<Share['mode'], readonly Permission[]>> = {
+  read: ['share'],
+  upload: ['share', 'write'],
+  both: ['share', 'write', 'copy'],
 }
 
 /** "Admins (by role or group)" */
@@ -324,9 +344,13 @@ function verdict(
   return { allowed: false, cause }
 }
 
-/** Whether the grants let the user see the path itself, and not only as a way. */
+/**
+ * Whether the grants let the user see the path itself, and not only as a way. Of a share: "What the creator may not
+ * share is not seen." (docs/decisions/0045-shares.md)
+ */
 function seesByGrants(world: World, user: User, path: Path): boolean {
-  return verdict(world, user, 'see', path).allowed
+  const isShared = user.share === undefined || verdict(world, user, 'share', path).allowed
+  return isShared && verdict(world, user, 'see', path).allowed
 }
 
 /**
@@ -338,7 +362,8 @@ export function wayTo(world: World, user: User, path: Path): boolean {
   if (seesByGrants(world, user, path)) return false
   const below = grantsOf(world, user).filter((grant) => isStrictlyBelow(path, grant.path))
   if (below.some((grant) => allows(grant, 'see') && seesByGrants(world, user, grant.path))) return true
-  return path === user.base && isGrantedOnly(world, user)
+  // What is shared is judged like any other path.
+  return user.share === undefined && path === user.base && isGrantedOnly(world, user)
 }
 
 // ---- Folder rules ------------------------------------------------------------------------------------------------
@@ -441,6 +466,26 @@ function byCredential(world: World, question: Question, { as, right }: Asked): R
     if (!mayUse || (!looks && !mayChange)) return refused('denied', { step: 'protocol' })
   }
   return undefined
+}
+
+/**
+ * "`read`: they list and download. `upload`: they add files to a folder and see nothing of it. `both`: they list,
+ * download, add and replace files and make folders. In no mode do they remove, rename or move anything."
+ * (docs/shares.md) That there is something is what a link tells, and what is shared is itself not changed.
+ */
+function byShare(world: World, question: Question, { path, as, right }: Asked): Refusal {
+  const { share } = userOf(world, question.user)
+  if (share === undefined) return undefined
+  const isRoot = path === share.root
+  if (isRoot && right === 'see') return undefined
+  const isPermitted = rightsOfModes[share.mode].includes(right ?? 'write') && !(isRoot && as === 'change')
+  return isPermitted ? undefined : refused('denied', { step: 'share', path })
+}
+
+const rightsOfModes: Readonly<Record<Share['mode'], readonly Right[]>> = {
+  read: ['share', 'see', 'read'],
+  upload: ['share', 'write'],
+  both: ['share', 'see', 'read', 'write', 'copy'],
 }
 
 /** "The user's general permissions open protocols and functions, never a path." */
@@ -590,7 +635,9 @@ function rightsOfMove(world: World, question: Question, path: Path): readonly Ri
 function targetAsked(world: World, question: Question, to: Path): Asked {
   const user = userOf(world, question.user)
   const mentioned = decidingGrant(grantsOf(world, user), 'write', to) !== undefined
-  return asked(to, 'change', mentioned || isGrantedOnly(world, user) ? 'write' : undefined, true)
+  // Whether visitors write is for the creator's permission to say, also by a copy.
+  const isAsked = mentioned || isGrantedOnly(world, user) || user.share !== undefined
+  return asked(to, 'change', isAsked ? 'write' : undefined, true)
 }
 
 /** As today: a folder that is replaced is removed, and a file that is replaced is written. */
@@ -602,9 +649,13 @@ function replacedAsked(world: World, question: Question): readonly Asked[] {
 
 // ---- Steps 2 to 5 ------------------------------------------------------------------------------------------------
 
-/** "The base folder is the user's `/`, as today; grants outside it have no effect". No symlink leads out of it. */
+/**
+ * "The base folder is the user's `/`, as today; grants outside it have no effect". No symlink leads out of it. "A share
+ * is a list of roots, and each is the base of a principal" (docs/decisions/0045-shares.md).
+ */
 function byBase(world: World, question: Question, { path, isTarget }: Asked): Refusal {
-  const isInside = isWithin(userOf(world, question.user).base, path)
+  const { base, share } = userOf(world, question.user)
+  const isInside = isWithin(share?.root ?? base, path)
   return isInside ? undefined : refused(isTarget === true ? 'denied' : 'not_found', { step: 'base', path })
 }
 
@@ -627,14 +678,14 @@ function byName(world: World, question: Question, { path }: Asked): Refusal {
 
 /**
  * "3. Folder rules: `read_users`, password." As today, a folder is asked as a file is, unless it is listed. Who may
- * list it sees it too; to others the answer does not tell that it is a folder.
+ * list it sees it too; to others the answer does not tell that it is a folder. It is shared as a file is.
  */
 function byRules(world: World, question: Question, asked: Asked): Refusal {
   const asFile = byReadUsers(world, question, asked, true) ?? byPassword(world, question, asked, true)
   if (asked.as !== 'look' || !isFolder(world, realPath(world, asked.path, true))) return asFile
   const asFolder = byReadUsers(world, question, asked, false) ?? byPassword(world, question, asked, false)
   if (question.action === 'read' && question.wholeTree === true) return asFolder
-  return asked.right === 'read' || asFolder ? asFile : undefined
+  return asked.right === 'read' || asked.right === 'share' || asFolder ? asFile : undefined
 }
 
 /** Whom `read_users` leaves out does not see the path. */

@@ -317,6 +317,25 @@ void t.test('the rights of the creator are asked at each use', async (t) => {
   })
 })
 
+void t.test('what leads to nothing that is shared is not shown', async (t) => {
+  const { admin, ann } = await household(t)
+  const id = await share(ann, ['/home/ann/docs'], { mode: 'both' })
+  const visitor = new Visitor(ann)
+  const grant = (fields: object) => ({ allow: [], deny: [], ...fields })
+  const unshared = grant({ path: '/home/ann/docs/deep', deny: ['share'] })
+  const below = (path: string, ...allow: readonly string[]) => grant({ path: `/home/ann/docs/deep/${path}`, allow })
+  const set = (...grants: readonly ReturnType<typeof below>[]) =>
+    admin.gateway.grants.replace({ userId: userId(ann, 'ann') }, grants as never)
+  await set(unshared, below('b.txt', 'see', 'read'))
+  t.same(await visitor.names(`/@s/${id}`), ['a.txt', 'picture.png'])
+  t.match(await visitor.get(`/@s/${id}/deep`), absent, 'Ann sees it, and may not share it')
+  await set(unshared, below('b.txt', 'see', 'read', 'share'))
+  t.same(await visitor.names(`/@s/${id}`), ['deep', 'a.txt', 'picture.png'], 'a way to what is shared')
+  t.match(await visitor.get(`/@s/${id}/deep`), { code: 200 })
+  t.same(await visitor.names(`/@s/${id}/deep`), ['b.txt'])
+  t.match(await visitor.mkdir(`/@s/${id}/deep/new`), absent, 'nothing is made beside it')
+})
+
 void t.test('a hidden name on the way to a share closes it, and one above the base folder does not', async (t) => {
   const { admin, ann } = await household(t)
   const id = await share(ann, ['/home/ann/docs/deep'])

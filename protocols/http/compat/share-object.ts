@@ -93,7 +93,9 @@ type AskedFields = z.output<z.ZodObject<typeof shareFields>>
 type AddedField = 'mode' | 'allowFrom' | 'webdav' | 'uploadMaxBytes' | 'uploadMaxFiles'
 
 /** What the row of a share gets from the fields of a request, besides its creator. */
-export function rowOf(asked: AskedFields): Omit<ShareFields, 'creatorId' | AddedField> & Partial<ShareFields> {
+export function rowOf(
+  asked: Omit<AskedFields, 'accessed'>,
+): Omit<ShareFields, 'creatorId' | AddedField> & Partial<ShareFields> {
   const added = {
     mode: asked.mode,
     allowFrom: asked.allow_from,

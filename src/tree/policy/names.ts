@@ -14,7 +14,7 @@ import type { GrantedPath } from '../grant-trie.js'
  * always seen, without its members; one that the user has narrowed is seen as any other folder.
  */
 export function isSeen(principal: Principal, path: Path, granted: GrantedPath | undefined): boolean {
-  if (!isShared(principal, granted)) return granted?.opensBelow === true
+  if (!isShared(principal, granted)) return granted?.opensBelow === true && isAnySharedBelow(principal, granted)
   if (granted === undefined || isGranted('see', granted) || granted.opensBelow) return true
   return granted.grantedOnly && principal.folder === root && path === principal.baseIn(path)
 }
@@ -25,6 +25,12 @@ export function isShared(principal: Principal, granted: GrantedPath | undefined)
   if (granted === undefined) return principal.hasPermission('share')
   if (!isGranted('see', granted)) return false
   return granted.says('share') ?? (!granted.grantedOnly && principal.hasPermission('share'))
+}
+
+/** What leads to nothing that is shared is no way. */
+function isAnySharedBelow(principal: Principal, granted: GrantedPath): boolean {
+  for (const below of granted.below()) if (isShared(principal, below)) return true
+  return false
 }
 
 /** Whether the grants allow a right that needs no permission where no grant mentions it. */

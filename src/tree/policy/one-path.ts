@@ -363,7 +363,9 @@ const byRight: Step = {
   verdict(principal, action, path, rules) {
     const { granted } = rules
     if (isInspection(action) && action !== 'read') return undefined
-    if (isInspection(action)) return grantsContent(granted) && isShared(principal, granted) ? undefined : 'denied'
+    // A way to what is shared is only seen.
+    if (!isShared(principal, granted)) return 'denied'
+    if (isInspection(action)) return grantsContent(granted) ? undefined : 'denied'
     const isGranted = granted && grantsAction(principal, action, granted)
     if (isGranted !== undefined) return isGranted ? undefined : 'denied'
     return isPermitted(principal, action, path, rules) ? undefined : 'denied'
