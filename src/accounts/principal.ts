@@ -202,6 +202,11 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     return this.hasPermission('share')
   }
 
+  /** Whether it administers the shares of all users, whose ids it knows. */
+  get administersShares(): boolean {
+    return this.role === 'admin'
+  }
+
   /** Whether the user may choose the ids of its shares. */
   get mayNameShares(): boolean {
     return this.hasPermission('customShareId')

@@ -407,6 +407,16 @@ export function isHeldBy(lock: Lock, principal: Principal | undefined): boolean 
   return principal?.userId === lock.userId && shareIdOf(lock) === principal.share?.id
 }
 
+/** Whether visitors of a share hold the lock. */
+export function isOfVisitors(lock: Lock): boolean {
+  return shareOf(lock) !== undefined
+}
+
+/** Whether visitors of a share hold the lock whose creator the principal is. */
+export function isOfOwnShare(lock: Lock, { userId, share }: Principal): boolean {
+  return share === undefined && userId === lock.userId && isOfVisitors(lock)
+}
+
 /** The name by which the visitors of a share hold locks. */
 export function holderOfShare(id: string): string {
   return shareHolder + id

@@ -6,7 +6,7 @@ import { GatewayError, toGatewayError, TreeError, type OperationName } from '../
 import { logInternal } from '../base/log.js'
 import { cleanPath, isWithin, parentOf, root, selfAndAncestors, under, type Path } from '../base/path.js'
 import type { Lock } from '../database/rows.js'
-import { isHeldBy, LockedError } from '../locks/webdav-locks.js'
+import { isHeldBy, isOfOwnShare, isOfVisitors, LockedError } from '../locks/webdav-locks.js'
 import type { Access } from './access.js'
 
 /**
@@ -96,12 +96,17 @@ function redact(access: Access, error: unknown, path: Path): GatewayError {
 
 /**
  * The lock with the principal's own path: that of the nearest folder of the lock which the principal sees, or which
- * `asked` names, the path of the request. Visitors of a share are told of nobody else who holds a lock.
+ * `asked` names, the path of the request. Visitors of a share are told of nobody else who holds a lock. The id of a
+ * share is known to its visitors, to its creator and to admins.
  */
 export function redactedLock(access: Access, lock: Lock, asked: Path): Lock {
-  const path = access.ownPath(nearestVisible(access, lock.path, asked))
-  const isOthers = access.principal.share !== undefined && !isHeldBy(lock, access.principal)
-  return isOthers ? { ...lock, path, owner: '', username: 'somebody else', token: '' } : { ...lock, path }
+  const { principal } = access
+  const shown = { ...lock, path: access.ownPath(nearestVisible(access, lock.path, asked)) }
+  if (isHeldBy(lock, principal)) return shown
+  if (principal.share !== undefined) return { ...shown, owner: '', username: 'somebody else', token: '' }
+  const isSecret = isOfVisitors(lock) && !isOfOwnShare(lock, principal) && !principal.administersShares
+  // Programs name the user as the owner, who is the id of the share.
+  return isSecret ? { ...shown, owner: '', username: 'a visitor of a share' } : shown
 }
 
 /** The path without its part that is invisible to the principal, who has named `asked` and the folders above it. */

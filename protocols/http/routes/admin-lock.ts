@@ -14,7 +14,7 @@ const lockData = z
     path: z.string().describe('The root of the lock, in the whole tree.'),
     scope: z.enum(['exclusive', 'shared']),
     deep: z.boolean().describe('Whether everything below the path is also locked.'),
-    username: z.string().describe('The user who holds the lock.'),
+    username: z.string().describe('The user who holds the lock, or `share:ID` for visitors of a share.'),
     owner: z.string().describe('The `owner` that the client sent, as XML (RFC 4918 §14.17).'),
     expires: timestamp,
   })
