@@ -169,10 +169,17 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   const shares = await Shares.load({
     store,
     foldedPath,
-    onChanged: ({ id, creatorId }) => accounts.endShare(creatorId, id, { reason: 'the share has changed' }),
+    onChanged: ({ id, creatorId }) => {
+      accounts.endShare(creatorId, id, { reason: 'the share has changed' })
+      locks
+        .dropOfShares((each) => each === id)
+        .catch((error: unknown) => log.warn({ err: error, share: id }, 'locks of visitors were not removed'))
+    },
   })
   const followers = new Followers([rules, grants, shares])
-  const locks = await Locks.load(store.locks, cluster)
+  const locks = await Locks.load(store.locks, cluster, (id) => shares.get(id)?.expires)
+  // An earlier run may have ended after it had changed a share.
+  await locks.dropOfShares((id) => shares.get(id)?.disabled !== false)
   const signedUrls = new SignedUrls({
     settings,
     needsSignature: (path) => needsSignature({ mounts, rules, grants }, path),

@@ -70,6 +70,9 @@ interface LocksCluster {
   readonly ofOthers: OfOthers
 }
 
+/** What locks of visitors depend on: when a share ends, if it does. */
+type EndOfShare = (id: string) => Date | undefined
+
 export class Locks {
   #byToken = new Map<string, Lock>()
   /** The same locks by lock root, oldest first. */
@@ -80,6 +83,8 @@ export class Locks {
   #nextExpiry = Number.POSITIVE_INFINITY
   /** Locks that are being granted, which have their room already. */
   readonly #granting = new Set<Lock>()
+  /** Tokens of locks that are being removed because their share is over. They count no more. */
+  readonly #over = new Set<string>()
   /** Number of changes of the copy in memory. A reload that overlaps with one is repeated. */
   #changes = 0
   /** Number of changes that this process has stored, and of those that it is storing. */
@@ -89,14 +94,16 @@ export class Locks {
   private constructor(
     private readonly store: Store['locks'],
     private readonly cluster: LocksCluster,
+    private readonly endOfShare: EndOfShare,
   ) {}
 
-  /** By default, no other process grants locks. */
+  /** By default, no other process grants locks, and no share has an end. */
   static async load(
     store: Store['locks'],
     cluster: LocksCluster = { now: Date.now, ofOthers: () => undefined },
+    endOfShare: EndOfShare = () => undefined,
   ): Promise<Locks> {
-    const locks = new Locks(store, cluster)
+    const locks = new Locks(store, cluster, endOfShare)
     await store.sweep(new Date(cluster.now()))
     await locks.reload()
     return locks
@@ -246,7 +253,7 @@ export class Locks {
 
   /**
    * Rejects with LockedError if the lock conflicts with another one, with `too_large` if the user, or the share, holds
-   * too many locks, or their paths and owners are too long together.
+   * too many locks, or their paths and owners are too long together, with `aborted` if the principal was revoked.
    */
   async grant(path: Path, request: LockRequest, principal: Principal): Promise<Lock> {
     await this.#sweep()
@@ -277,6 +284,11 @@ export class Locks {
         },
       )
       if (conflict) throw new LockedError(conflict)
+      // Whoever was revoked meanwhile does not learn the token.
+      if (principal.signal.aborted) {
+        await this.break(lock.token)
+        throw new GatewayError('aborted')
+      }
       return lock
     } finally {
       this.#granting.delete(lock)
@@ -322,7 +334,7 @@ export class Locks {
    */
   async refresh(path: Path, token: string, seconds: number, principal: Principal): Promise<Lock> {
     await this.know([token])
-    const lock = this.#ownLock(path, token, principal)
+    const lock = this.#usable(path, token, (lock) => isHeldBy(lock, principal))
     const refreshed = { ...lock, expires: this.#expiry(seconds, principal) }
     if (!(await this.#refresh(refreshed))) throw new GatewayError('precondition_failed', { reason: 'no such lock' })
     return refreshed
@@ -340,7 +352,7 @@ export class Locks {
     const timeLeft = (lock: Lock) => lock.expires.getTime() - this.cluster.now()
     const remaining = new Map(held.map((lock) => [lock.token, Math.max(minExtension, timeLeft(lock))]))
     const extend = async ([token, time]: readonly [string, number]): Promise<void> => {
-      const expires = new Date(this.cluster.now() + time)
+      const expires = this.#afterNow(time, principal)
       const lock = this.#byToken.get(token)
       if (!lock || !this.#isActive(lock) || lock.expires >= expires) return
       // A lock that cannot be extended expires, and the check before publishing reports that to the writer.
@@ -354,10 +366,10 @@ export class Locks {
     return () => clearInterval(timer)
   }
 
-  /** Removes a lock. Rejects as `refresh`. */
+  /** Removes a lock: one that the principal holds, or one of a visitor of its share. Rejects as `refresh`. */
   async release(path: Path, token: string, principal: Principal): Promise<void> {
     await this.know([token])
-    this.#ownLock(path, token, principal)
+    this.#usable(path, token, (lock) => isHeldBy(lock, principal) || isOfOwnShare(lock, principal))
     await this.break(token)
   }
 
@@ -380,22 +392,42 @@ export class Locks {
     for (const lock of dropped) await this.break(lock.token)
   }
 
-  #ownLock(path: Path, token: string, principal: Principal): Lock {
+  /** Removes the locks of visitors of the shares that are over, which count no more from now on. */
+  async dropOfShares(isOver: (shareId: string) => boolean): Promise<void> {
+    const dropped = [...this.#byToken.values()].filter((lock) => {
+      const id = shareIdOf(lock)
+      return id !== undefined && isOver(id)
+    })
+    for (const { token } of dropped) this.#over.add(token)
+    try {
+      for (const { token } of dropped) await this.break(token)
+    } finally {
+      for (const { token } of dropped) this.#over.delete(token)
+    }
+  }
+
+  #usable(path: Path, token: string, isUsable: (lock: Lock) => boolean): Lock {
     const lock = this.#byToken.get(token)
     if (!lock || !this.#isActive(lock) || !covers(lock, path)) {
       throw new GatewayError('precondition_failed', { reason: 'no such lock' })
     }
-    if (!isHeldBy(lock, principal)) throw new GatewayError('denied', { reason: 'the lock belongs to another user' })
+    if (!isUsable(lock)) throw new GatewayError('denied', { reason: 'the lock belongs to another user' })
     return lock
   }
 
   #isActive(lock: Lock): boolean {
-    return lock.expires.getTime() > this.cluster.now()
+    return lock.expires.getTime() > this.cluster.now() && !this.#over.has(lock.token)
   }
 
-  #expiry(seconds: number, { share }: Principal): Date {
-    const longest = share === undefined ? maxLockSeconds : maxShareLockSeconds
-    return new Date(this.cluster.now() + Math.min(Math.max(seconds, 1), longest) * 1000)
+  #expiry(seconds: number, principal: Principal): Date {
+    const longest = principal.share === undefined ? maxLockSeconds : maxShareLockSeconds
+    return this.#afterNow(Math.min(Math.max(seconds, 1), longest) * 1000, principal)
+  }
+
+  /** In so many milliseconds. No lock of a share outlives it. */
+  #afterNow(time: number, { share }: Principal): Date {
+    const end = share && this.endOfShare(share.id)
+    return new Date(Math.min(this.cluster.now() + time, end?.getTime() ?? Infinity))
   }
 }
 
@@ -409,7 +441,7 @@ export function isHeldBy(lock: Lock, principal: Principal | undefined): boolean 
 
 /** Whether visitors of a share hold the lock. */
 export function isOfVisitors(lock: Lock): boolean {
-  return shareOf(lock) !== undefined
+  return shareIdOf(lock) !== undefined
 }
 
 /** Whether visitors of a share hold the lock whose creator the principal is. */

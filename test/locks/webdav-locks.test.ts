@@ -71,6 +71,19 @@ void t.test('the paths and owners of the locks of one user are limited in total'
   await lock('/last', { owner: 'o'.repeat(20_000) })
 })
 
+void t.test('whoever is revoked while a lock is granted does not get it', async (t) => {
+  const { locks, lock, store } = await fresh()
+  const revocation = new AbortController()
+  const revoked = principal({ signal: revocation.signal })
+  const grant = store.grant.bind(store)
+  store.grant = (...call) => {
+    revocation.abort()
+    return grant(...call)
+  }
+  await t.rejects(lock('/a', {}, revoked), { code: 'aborted' })
+  t.same([locks.list(), store.rows.size], [[], 0])
+})
+
 void t.test('a lock blocks a change unless its own user presents its token', async (t) => {
   const { lock, stops } = await fresh()
   const { token } = await lock('/a')

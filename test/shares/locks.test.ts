@@ -1,4 +1,4 @@
-/** Locks of visitors of a share: what others are told of them. */
+/** Locks of visitors of a share: what others are told of them, and when they end. */
 import t, { type Test } from 'tap'
 import { permissionBits, type Permission } from '../../src/accounts/principal.js'
 import { asPath } from '../../src/base/path.js'
@@ -8,6 +8,7 @@ import { startGateway } from '../gateway.js'
 import { basic, lockinfo, propfind, sender, texts, tokenOf, type Send } from '../protocols/webdav/dav-client.js'
 import { flags, names, PacketClient, packetClient, string } from '../protocols/sftp/packet-client.js'
 import { openChannel } from '../protocols/sftp/server-fixture.js'
+import { until } from '../until.js'
 import ssh2 from 'ssh2'
 
 const depth0 = { depth: '0' }
@@ -17,7 +18,15 @@ const infinity = { depth: 'infinity' }
 async function start(t: Test) {
   const running = await startGateway(t, { driver: { name: 'Memory' } })
   const { accounts, shares } = running.gateway
-  const may: readonly Permission[] = ['share', 'write', 'remove', 'webdavRead', 'webdavManage', 'sftpRead', 'sftpManage']
+  const may: readonly Permission[] = [
+    'share',
+    'write',
+    'remove',
+    'webdavRead',
+    'webdavManage',
+    'sftpRead',
+    'sftpManage',
+  ]
   const add = (username: string) =>
     accounts.users.create({
       ...{ username, password: `password of ${username}`, role: 'general', disabled: false, ssoId: '', basePath: '/' },
@@ -29,7 +38,7 @@ async function start(t: Test) {
   await admin('MKCOL', '/docs')
   const share = async (fields: Partial<ShareFields> = {}) => {
     const defaults: ShareFields = {
-      ...{ creatorId: annId, mode: 'both', password: '', expires: undefined, maxAccessed: 0, disabled: false },
+      ...{ creatorId: annId, mode: 'both', code: '', expires: undefined, maxVisits: 0, disabled: false },
       ...{ remark: '', readme: '', header: '', orderBy: '', orderDirection: '', extractFolder: '', allowFrom: [] },
       ...{ webdav: true, uploadMaxBytes: 0, uploadMaxFiles: 0 },
     }
@@ -107,5 +116,62 @@ void t.test('locks of visitors', async (t) => {
     t.match((await ann('PROPFIND', '/docs/file.txt', depth0, properties)).body, `<D:href>${id}</D:href>`)
     t.match((await admin('PROPFIND', '/docs/file.txt', depth0, properties)).body, `<D:href>${id}</D:href>`)
     for (const { token } of gateway.locks.list()) await gateway.locks.break(token)
+  })
+
+  await t.test('they end with the share, and when it is changed', async (t) => {
+    const { shares, locks, store } = gateway
+    const ends: readonly (readonly [string, (id: string) => Promise<unknown>])[] = [
+      ['deleted', (id) => shares.delete(id)],
+      ['disabled', (id) => shares.update(id, { disabled: true })],
+      ['another code', (id) => shares.update(id, { code: 'new' })],
+      ['another id', (id) => shares.update(id, { id: `${id}-2` })],
+    ]
+    for (const [how, end] of ends) {
+      const [id, other] = [await share(), await share()]
+      await locked(visitor(id), '/a.txt', id)
+      await locked(visitor(other), '/b.txt', other)
+      await end(id)
+      t.equal((await bob('PUT', '/docs/a.txt', {}, 'x')).status, 204, how)
+      t.equal((await bob('PUT', '/docs/b.txt', {}, 'x')).status, 423, 'that of another share stays')
+      await shares.delete(other)
+      t.ok(await until(async () => (await store.locks.all()).length === 0))
+      t.same(locks.list(), [])
+    }
+  })
+
+  await t.test('none outlives the end of its share', async (t) => {
+    const expires = new Date(Date.now() + 600_000)
+    const id = await share({ expires })
+    await locked(visitor(id), '/a.txt', id)
+    t.same(
+      gateway.locks.list().map((lock) => lock.expires),
+      [expires],
+    )
+    await gateway.shares.delete(id)
+  })
+
+  await t.test('the creator of the share releases them', async (t) => {
+    const [id, other] = [await share(), await share()]
+    await locked(visitor(id), '/a.txt', id)
+    const shown = await ann('PROPFIND', '/docs/a.txt', depth0, propfind('<D:lockdiscovery/>'))
+    const token = `<${texts(shown.body, 'locktoken').join('')}>`
+    t.equal((await bob('UNLOCK', '/docs/a.txt', { 'lock-token': token })).status, 403)
+    t.equal((await visitor(other)('UNLOCK', '/a.txt', { 'lock-token': token })).status, 403)
+    t.equal((await ann('PUT', '/docs/a.txt', { if: `(${token})` }, 'x')).status, 423, 'it is not a lock of hers')
+    t.equal((await ann('UNLOCK', '/docs/a.txt', { 'lock-token': token })).status, 204)
+    t.equal((await bob('PUT', '/docs/a.txt', {}, 'x')).status, 204)
+  })
+
+  await t.test('a share that ended while nobody could tell has none after the next start', async (t) => {
+    const [id, other] = [await share(), await share()]
+    await locked(visitor(id), '/a.txt', id)
+    await locked(visitor(other), '/b.txt', other)
+    await gateway.store.shares.delete(id)
+    await running.stop()
+    const again = await startGateway(t, { dataFolder: running.dataFolder })
+    t.same(
+      again.gateway.locks.list().map(({ path }) => path),
+      ['/docs/b.txt'],
+    )
   })
 })

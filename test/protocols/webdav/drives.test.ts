@@ -463,7 +463,7 @@ void t.test('shares as drives', async (t) => {
     const token = tokenOf(granted)
     const by = { if: `(${token})` }
     for (const [send, path, name] of [
-      [ann, '/locks/a.txt', 'the creator'],
+      [admin, '/home/ann/locks/a.txt', 'an admin'],
       [other, '/a.txt', 'another share'],
     ] as const) {
       t.equal((await send('PUT', path, {}, 'x')).status, 423, name)
@@ -471,6 +471,7 @@ void t.test('shares as drives', async (t) => {
       t.equal((await send('UNLOCK', path, { 'lock-token': token })).status, 403, name)
       t.equal((await lock(send, path)).status, 423, name)
     }
+    t.equal((await ann('PUT', '/locks/a.txt', by, 'x')).status, 423, 'the creator with the token')
     t.match((await other('PUT', '/a.txt', {}, 'x')).body, `<D:href>/dav/@s/${second}/a.txt</D:href>`)
     t.equal((await drive('PUT', '/a.txt', by, 'by the share')).status, 204)
     t.equal((await house.visitor(id, { agent: 'other' })('PUT', '/a.txt', by, 'by another visitor')).status, 204)
