@@ -97,7 +97,8 @@ export class Drives {
 
   /**
    * Explorer of Windows asks the folders above a drive with the credentials of the drive. Those of a share show an
-   * empty folder there. Undefined for other credentials: an account of the same name comes first.
+   * empty folder there. Undefined for other credentials, which are those of an account then: nobody learns which shares
+   * exist, and the limit of sign-ins counts the tries. An account of the same name comes first.
    */
   async openRoot(asked: DriveRequest): Promise<DriveVisitor | undefined> {
     const { authorization } = asked.request.headers
@@ -108,11 +109,11 @@ export class Drives {
     if (username === '' || this.gateway.accounts.users.byName(username) !== undefined) return undefined
     try {
       await this.#share(asked, username, password, false)
-      return visitorOf(username, leadingTo(this.prefix, asked))
     } catch (error) {
-      if (isGatewayError(error) && error.detail === 'share_missing') return undefined
-      throw openingError(error)
+      if (toGatewayError(error).code === 'internal') throw error
+      return undefined
     }
+    return visitorOf(username, leadingTo(this.prefix, asked))
   }
 
   async #share(

@@ -238,6 +238,44 @@ void t.test('shares as drives', async (t) => {
     t.ok(hrefs(await ann('PROPFIND', '/', depth1)).includes('/dav/docs/'), 'an account comes before a share')
   })
 
+  await t.test('the folder above the drives does not tell which shares exist', async (t) => {
+    const there = await house.share(['/docs'])
+    const others = {
+      'a wrong code': there,
+      'no drive': await house.share(['/docs'], { webdav: false }),
+      'only for uploads': await house.share(['/docs'], { mode: 'upload' }),
+      ended: await house.share(['/docs'], { disabled: true }),
+      'another network': await house.share(['/docs'], { allowFrom: ['192.0.2.0/24'] }),
+      'too many wrong codes': await house.share(['/docs']),
+    }
+    const told = async (id: string, code: string, address?: string) => {
+      const send = sender(running, { authorization: basic(id, code) })
+      const from = address === undefined ? elsewhere(send) : send
+      const forwarded = address === undefined ? {} : { 'x-forwarded-for': address }
+      const { status, body, headers } = await from('PROPFIND', '/', { ...depth0, ...forwarded })
+      return { status, body, headers: { ...headers, date: '' } }
+    }
+    const unknown = await told('none', 'code')
+    t.equal(unknown.status, 401)
+    for (const [name, id] of Object.entries(others)) {
+      if (name === 'too many wrong codes') {
+        const guess = (number: number) => house.visitor(id, { code: `${number}`, address: '198.18.1.1' })
+        for (let number = 0; number < 8; number++) await guess(number)('PROPFIND', '/', depth0)
+        t.same(await told(id, 'code', '198.18.1.1'), unknown, name)
+      } else {
+        t.same(await told(id, name === 'a wrong code' ? 'wrong' : 'code'), unknown, name)
+      }
+    }
+    const tries = async (id: string, address: string) => {
+      const statuses: number[] = []
+      for (let number = 0; number < 10; number++) statuses.push((await told(id, `${number}`, address)).status)
+      return statuses
+    }
+    const ofNone = await tries('none', '198.18.1.2')
+    t.same(ofNone.slice(0, 6), [401, 401, 401, 401, 401, 429], 'the limit of sign-ins counts them')
+    t.same(await tries(there, '198.18.1.3'), ofNone)
+  })
+
   await t.test('a folder is listed and read, and no header or body tells where it is', async (t) => {
     await ann('PROPPATCH', '/docs/a.txt', {}, proppatch('<Z:note xmlns:Z="urn:z">of ann</Z:note>'))
     await ann('PROPPATCH', '/docs/a.txt', {}, proppatch('<D:displayname>named by ann</D:displayname>'))
