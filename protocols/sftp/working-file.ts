@@ -41,6 +41,7 @@ export class WorkingFile {
   #entry: Entry
   #size: number
   #mode: number | undefined
+  /** The time that was set after the last change of the content. */
   #modified: Date | undefined
   /** Time of the last change of the content by this session; undefined: none since the entry was determined. */
   #written: Date | undefined
@@ -156,7 +157,6 @@ export class WorkingFile {
       await this.#exchange(await this.fs.open(this.path, 'replace', { readable: true, mode: this.entry.mode, signal }))
       this.#isResumable = false
       this.#failure = undefined
-      this.#modified = undefined
       this.#size = 0
       this.#contiguous = 0
       this.#markChanged()
@@ -318,9 +318,11 @@ export class WorkingFile {
     }
   }
 
+  /** The content has changed: a time that was set before is no longer that of the file, as with write(2). */
   #markChanged(): void {
     this.#changed = true
     this.#written = new Date()
+    this.#modified = undefined
   }
 
   /** Records the first failed change of a staged file. */
@@ -388,11 +390,12 @@ export class WorkingFile {
         this.#queue.shift()
       }
       const file = await this.#opened('update')
-      if (end > position)
+      if (end > position) {
         await this.#guard(file.write(batch.length === 1 ? first.data : batch.flatMap((write) => write.data), position))
-      this.#size = Math.max(this.#size, end)
-      if (position <= this.#contiguous) this.#contiguous = Math.max(this.#contiguous, end)
-      this.#markChanged()
+        this.#size = Math.max(this.#size, end)
+        if (position <= this.#contiguous) this.#contiguous = Math.max(this.#contiguous, end)
+        this.#markChanged()
+      }
       for (const write of batch) write.resolve()
     } catch (error) {
       for (const write of batch) write.reject(error)

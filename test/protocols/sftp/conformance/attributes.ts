@@ -9,6 +9,15 @@ async function file(ground: Ground, content = '0123456789'): Promise<void> {
   await ground.file('file', content)
 }
 
+const oldTimes = attributes({ times: 1_000_000_000 })
+
+/** When a file, or that of a handle, was changed: in seconds, or `now` for the last minute. */
+async function timeOf(ground: Ground, which: string | Buffer): Promise<string> {
+  const found = await (typeof which === 'string' ? ground.attributes(which) : ground.attributesOfHandle(which))
+  if (typeof found === 'string') return found
+  return Math.abs(found.modified - Date.now() / 1000) < 60 ? 'now' : String(found.modified)
+}
+
 /** All sixteen combinations of the attribute flags of version 3. */
 function everySet(): Buffer[] {
   return Array.from({ length: 16 }, (_, bits) =>
@@ -69,9 +78,9 @@ export const attributesSection: Section = {
       void ground.write(handle, 10, '0123456789')
       return String(await ground.size('file'))
     }),
-    check('A new file is dated now', 'true', async (ground) => {
+    check('A new file is dated now', 'now', async (ground) => {
       await file(ground)
-      return String(Math.abs(Number(await ground.modified('file')) - Date.now() / 1000) < 60)
+      return timeOf(ground, 'file')
     }),
     check('SETSTAT with every set of attributes', 'OK', async (ground) => {
       await file(ground)
@@ -173,6 +182,45 @@ export const attributesSection: Section = {
       await ground.write(handle, 0, 'abc')
       const told = await ground.fsetstat(handle, attributes({ times: 1_000_000_000 }))
       return all(told, await ground.close(handle), ground.modified('file'))
+    }),
+    check('FSETSTAT of times, then WRITE', 'OK, 1000000000, OK, now, now', async (ground) => {
+      const handle = await ground.open('file', 'WRITE CREAT TRUNC')
+      await ground.write(handle, 0, 'abc')
+      const told = [await ground.fsetstat(handle, oldTimes), await timeOf(ground, handle)]
+      told.push(await ground.write(handle, 3, 'd'), await timeOf(ground, handle))
+      await ground.close(handle)
+      return all(...told, timeOf(ground, 'file'))
+    }),
+    check('FSETSTAT of times between WRITEs that nobody waits for', 'now, 1000000000', async (ground) => {
+      const write = (handle: Buffer, offset: number) => ground.write(handle, offset, 'x'.repeat(1000))
+      const before = await ground.open('before', 'WRITE CREAT TRUNC')
+      const after = await ground.open('after', 'WRITE CREAT TRUNC')
+      await Promise.all([
+        ...[write(before, 0), ground.fsetstat(before, oldTimes), write(before, 1000), ground.close(before)],
+        ...[write(after, 0), write(after, 1000), ground.fsetstat(after, oldTimes), ground.close(after)],
+      ])
+      return all(timeOf(ground, 'before'), timeOf(ground, 'after'))
+    }),
+    check('SETSTAT of times of a file that the session writes, then WRITE', 'OK, now', async (ground) => {
+      const handle = await ground.open('file', 'WRITE CREAT TRUNC')
+      const told = await ground.setstat('file', oldTimes)
+      await ground.write(handle, 0, 'abc')
+      await ground.close(handle)
+      return all(told, timeOf(ground, 'file'))
+    }),
+    check('FSETSTAT of times, then of a size', 'OK, now', async (ground) => {
+      const handle = await ground.open('file', 'WRITE CREAT TRUNC')
+      await ground.fsetstat(handle, oldTimes)
+      const told = await ground.fsetstat(handle, attributes({ size: 4 }))
+      await ground.close(handle)
+      return all(told, timeOf(ground, 'file'))
+    }),
+    check('FSETSTAT of times, then WRITE of nothing', 'OK, 1000000000', async (ground) => {
+      const handle = await ground.open('file', 'WRITE CREAT TRUNC')
+      await ground.fsetstat(handle, oldTimes)
+      const told = await ground.write(handle, 0, '')
+      await ground.close(handle)
+      return all(told, timeOf(ground, 'file'))
     }),
     check('FSETSTAT of permission bits, then CLOSE', 'OK, OK, 751', async (ground) => {
       const handle = await ground.open('file', 'WRITE CREAT TRUNC')
