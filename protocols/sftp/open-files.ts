@@ -298,8 +298,8 @@ export class OpenFiles {
    */
   async move(from: Path, to: Path, overwrite: false | 'same kind'): Promise<void> {
     if (from !== to && this.stagedAt(to)) {
-      if (overwrite === false) throw new GatewayError('exists', { op: 'rename', path: to })
-      if (await this.#isFolder(from)) throw new GatewayError('not_folder', { op: 'rename', path: to })
+      if (overwrite === false) throw new GatewayError('exists', { op: 'move', path: to })
+      if (await this.#isFolder(from)) throw new GatewayError('not_folder', { op: 'move', path: to })
     }
     const replaced = from === to ? [] : await this.#pinnedAt(to)
     let end = (): void => undefined

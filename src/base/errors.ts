@@ -148,8 +148,8 @@ export type ErrorDetail = keyof typeof details
 export const errorDetails = Object.keys(details) as readonly ErrorDetail[]
 
 /**
- * The names of operations on the tree and on a backend, in errors and in the log. The call of a driver has the name of
- * the operation that makes it, so that one word finds both.
+ * The names of operations, in errors and in the log. The call of a driver has the name of the operation on the tree
+ * that makes it, so that one word finds both.
  */
 export type OperationName =
   | 'stat'
@@ -179,6 +179,8 @@ export type OperationName =
   | 'read properties'
   | 'set properties'
   | BackendOperationName
+  | AccessOperationName
+  | HandleOperationName
 
 /** Operations that no request names: `Storage` makes them on the way of others. */
 type BackendOperationName =
@@ -190,12 +192,19 @@ type BackendOperationName =
   | 'find download'
   | 'remove download'
   | 'remove orphans'
+  | 'start'
+
+/** By which somebody gets to the tree. */
+type AccessOperationName = 'sign in' | 'open signed URL'
+
+/** Those of SFTP that are none of the tree, or a part of one. */
+type HandleOperationName =
+  'use handle' | 'truncate' | 'publish partial upload' | 'home folder' | 'expand path' | 'names of users'
 
 export interface GatewayErrorOptions {
   /** The path of the operation, as the caller wrote it. */
   readonly path?: string | undefined
-  /** The operation, in a word or two: `move`, `list`, `sign in`. */
-  readonly op?: string | undefined
+  readonly op?: OperationName | undefined
   readonly detail?: ErrorDetail | undefined
   /** What the detail is about if it is not `path`: the name of a file, a driver or a setting. */
   readonly subject?: string | undefined
@@ -212,7 +221,7 @@ export type ErrorOrigin = Pick<GatewayErrorOptions, 'op' | 'path' | 'cause'>
 export class GatewayError extends Error {
   readonly code: ErrorCode
   readonly path: string | undefined
-  readonly op: string | undefined
+  readonly op: OperationName | undefined
   readonly detail: ErrorDetail | undefined
   readonly subject: string | undefined
   readonly reason: string
@@ -240,7 +249,7 @@ export class GatewayError extends Error {
   /**
    * The same error with the operation and the path that the caller knows. Classes that the core distinguishes are kept.
    */
-  at(op: string, path: string): GatewayError {
+  at(op: OperationName | undefined, path: string): GatewayError {
     return new GatewayError(this.code, {
       op,
       path,
@@ -333,7 +342,7 @@ export class TreeError extends GatewayError {
     })
   }
 
-  override at(op: string, path: string): TreeError {
+  override at(op: OperationName | undefined, path: string): TreeError {
     return new TreeError(this.failures, { op, path })
   }
 

@@ -57,5 +57,5 @@ export function logInternal(log: DriverLog, error: GatewayError, details: object
     const cause = error.cause ?? error
     const storage = cause instanceof Error ? storages.get(cause) : undefined
     log.error({ ...details, ...(storage !== undefined && { storage }), err: cause }, error.message)
-  } else for (const failure of error.failures) logInternal(log, failure.error.at(error.op ?? '', failure.path), details)
+  } else for (const failure of error.failures) logInternal(log, failure.error.at(error.op, failure.path), details)
 }

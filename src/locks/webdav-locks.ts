@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Principal } from '../accounts/principal.js'
-import { GatewayError, type ErrorOrigin } from '../base/errors.js'
+import { GatewayError, type ErrorOrigin, type OperationName } from '../base/errors.js'
 import { childOf, isWithin, parentOf, selfAndAncestors, type Path } from '../base/path.js'
 import type { Lock, LockRequest } from '../database/rows.js'
 import type { OfOthers, Store } from '../database/tables.js'
@@ -49,7 +49,7 @@ export class LockedError extends GatewayError {
     super('locked', { ...context, reason: `locked by ${lock.username}` })
   }
 
-  override at(op: string, path: string): LockedError {
+  override at(op: OperationName | undefined, path: string): LockedError {
     return new LockedError(this.lock, { op, path, cause: this.cause ?? this }, this.asked)
   }
 }

@@ -3,7 +3,7 @@ import PQueue from 'p-queue'
 import type { Usage } from '../contract/capabilities.js'
 import type { CallOptions } from '../contract/call-options.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
-import { GatewayError, isGatewayError, toGatewayError, type ErrorOrigin } from '../base/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, type ErrorOrigin, type OperationName } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import { checkName, cleanPath, isWithin, reservedPrefix, root, segmentsOf, topNames, type Path } from '../base/path.js'
 import type { Events } from '../storage/events.js'
@@ -35,7 +35,7 @@ export class StorageNotStarted extends GatewayError {
     super('unavailable', { ...options, reason })
   }
 
-  override at(op: string, path: string): StorageNotStarted {
+  override at(op: OperationName | undefined, path: string): StorageNotStarted {
     return new StorageNotStarted(this.id, this.reason, { op, path, cause: this.cause ?? this })
   }
 }

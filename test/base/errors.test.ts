@@ -26,6 +26,13 @@ void t.test('the message of a GatewayError holds the operation, the path and the
   for (const code of errorCodes) t.ok(new GatewayError(code).message.length > 0, code)
 })
 
+void t.test('the operations that an error can name are a closed list', async (t) => {
+  // @ts-expect-error: not an operation
+  const error = new GatewayError('exists', { op: 'frobnicate' })
+  t.equal(error.message, 'frobnicate: already exists')
+  t.equal(new GatewayError('exists').at(undefined, '/a').message, '/a: already exists', 'none may be known')
+})
+
 void t.test('toGatewayError() converts every thrown value to a GatewayError', async (t) => {
   const own = new GatewayError('busy')
   t.equal(toGatewayError(own), own)

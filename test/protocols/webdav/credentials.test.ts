@@ -49,7 +49,7 @@ void t.test('the response to an unexpected error reveals no details', async (t) 
 })
 
 void t.test('a symlink that leads nowhere has the text of a missing file', async (t) => {
-  const at = { op: 'read', path: '/link' }
+  const at = { op: 'read', path: '/link' } as const
   t.match(toErrorResponse(new GatewayError('not_found', { ...at, detail: 'dangling_symlink' })).message, /^not found$/)
 })
 

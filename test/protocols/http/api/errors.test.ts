@@ -23,7 +23,7 @@ const told = (error: unknown) => {
 }
 
 void t.test('errors have the codes and messages that existing clients parse', async (t) => {
-  const at = { op: 'list', path: '/secret/path' }
+  const at = { op: 'list', path: '/secret/path' } as const
   for (const [error, expected] of [
     [new GatewayError('not_found', at), '500 object not found'],
     [new GatewayError('not_folder', at), '500 not a folder'],
