@@ -327,23 +327,26 @@ export interface MemberFailure {
   readonly error: GatewayError
 }
 
-/** An operation on a tree failed for some members, and was completed for all others. Has the error of each member. */
+/** An operation on a tree failed for some members, and was completed for all others. */
 export class TreeError extends GatewayError {
   constructor(
+    /** The error of each member, or of as many as `Failures` keeps. */
     readonly failures: readonly [MemberFailure, ...MemberFailure[]],
     context: ErrorOrigin = {},
+    /** The number of members that failed. */
+    readonly count = failures.length,
   ) {
     const [first] = failures
     super(first.error.code, {
       ...context,
-      reason: failures.length === 1 ? first.error.reason : `${first.error.reason} (and ${failures.length - 1} more)`,
+      reason: count === 1 ? first.error.reason : `${first.error.reason} (and ${count - 1} more)`,
       retryAfter: first.error.retryAfter,
       cause: first.error,
     })
   }
 
   override at(op: OperationName | undefined, path: string): TreeError {
-    return new TreeError(this.failures, { op, path })
+    return new TreeError(this.failures, { op, path }, this.count)
   }
 
   /** The same failures with converted paths and errors. */
@@ -357,6 +360,6 @@ export class TreeError extends GatewayError {
       from: from && pathOf(from),
       error: errorOf(error),
     })
-    return new TreeError([convert(first), ...others.map(convert)], this)
+    return new TreeError([convert(first), ...others.map(convert)], this, this.count)
   }
 }

@@ -159,7 +159,7 @@ export class TasksTable {
   }
 
   async failed(taskId: string): Promise<TaskItemRow[]> {
-    return (await this.#items({ task_id: taskId })).filter(({ error }) => error !== '')
+    return this.#items({ task_id: taskId }, { onlyFailed: true })
   }
 
   async deleteItem(taskId: string, at: Path): Promise<void> {
@@ -238,10 +238,11 @@ export class TasksTable {
     return stored.map((row) => readRow(columns, row))
   }
 
-  async #items(which: Readonly<Record<string, string>>): Promise<TaskItemRow[]> {
-    const stored = await this.database.read((query) =>
-      query<StoredRow>('task_items').where(which).select().orderBy(['parent', 'name']),
-    )
+  async #items(which: Readonly<Record<string, string>>, { onlyFailed = false } = {}): Promise<TaskItemRow[]> {
+    const stored = await this.database.read((query) => {
+      const items = query<StoredRow>('task_items').where(which).select().orderBy(['parent', 'name'])
+      return onlyFailed ? items.whereNot({ error: '' }) : items
+    })
     return stored.map((row) => {
       const { parent, name, ...item } = readRow(itemColumns, row)
       return { ...item, path: parent === '' ? root : childOf(parent, name) }

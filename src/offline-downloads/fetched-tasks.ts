@@ -1,13 +1,7 @@
 /** Stores downloaded files, from the local disk or the storage that has downloaded them, into the tree. */
 import PQueue from 'p-queue'
-import {
-  GatewayError,
-  isGatewayError,
-  nameTaken,
-  toGatewayError,
-  TreeError,
-  type MemberFailure,
-} from '../base/errors.js'
+import { GatewayError, isGatewayError, nameTaken, toGatewayError } from '../base/errors.js'
+import { Failures } from '../base/failures.js'
 import { checkName, childOf, nameOf, under, type Path } from '../base/path.js'
 import type { Source } from '../contract/call-options.js'
 import { countedSource } from '../storage/transfer-meter.js'
@@ -60,31 +54,30 @@ export async function storeFetched(
   run: TaskRun,
 ): Promise<void> {
   const { items, principal, signal } = run
-  await items.fail([])
+  await items.clearFailures()
   run.setPhase('looking_up')
   const files = await fetched.files(plan.entry)
   run.setTotal(files.reduce((sum, { size }) => sum + size, 0))
   if (files[0]?.kind === 'folder') run.setPhase('listing_folder')
   const folder = pathBelowBase(principal, plan.to)
-  const failures: MemberFailure[] = []
+  const failures = new Failures()
   const attempt = async (file: FetchedFile) => {
     if (signal.aborted) return
     const path = file.names.reduce(childOf, folder)
     try {
       for (const name of file.names) checkName(name)
       await storeOne(fs, { plan, file, path, run })
-    } catch (error) {
-      failures.push({ path, error: toGatewayError(error) })
+    } catch (thrown) {
+      const error = toGatewayError(thrown)
+      failures.add({ path, error })
+      await items.fail(under(principal.base, path), error.reason)
     }
   }
   for (const file of files.filter(({ kind }) => kind === 'folder')) await attempt(file)
   const queue = new PQueue({ concurrency })
   await queue.addAll(files.filter(({ kind }) => kind !== 'folder').map((file) => () => attempt(file)))
   if (signal.aborted) throw new GatewayError('aborted')
-  const [first, ...others] = failures
-  if (!first) return
-  await items.fail(failures.map(({ path, error }) => ({ path: under(principal.base, path), error: error.reason })))
-  throw new TreeError([first, ...others])
+  failures.throwIfAny()
 }
 
 interface FileToStore {

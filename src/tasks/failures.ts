@@ -32,7 +32,7 @@ export function failureText(error: GatewayError): string {
   if (!(error instanceof TreeError)) return error.reason
   const first = error.failures.slice(0, maxNamed)
   const texts = first.map(({ from, path, error: { reason } }) => `${from ?? path}: ${reason}`)
-  return listed(texts, error.failures.length)
+  return listed(texts, error.count)
 }
 
 /** The first of `count` items, and how many more there are. */

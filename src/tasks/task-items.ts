@@ -75,8 +75,10 @@ export function taskItemsOf(taskId: string, dependencies: TaskItemsDependencies)
         const state = copiedState(row)
         return state ? ([[nameOf(row.path), state]] as const) : []
       })
+      const namesOf = (some: readonly TaskItemRow[]) => some.map(({ path }) => nameOf(path))
       const extraneous = rows.filter(({ state }) => state === 'extraneous')
-      return { copied: new Map(copied), extraneous: extraneous.map(({ path }) => nameOf(path)) }
+      const failed = rows.filter(({ error }) => error !== '')
+      return { copied: new Map(copied), extraneous: namesOf(extraneous), failed: new Set(namesOf(failed)) }
     },
     copied: async (path) => {
       await flush()
@@ -101,10 +103,10 @@ export function taskItemsOf(taskId: string, dependencies: TaskItemsDependencies)
       return journal.store.putItems([begun, ...extraneous].map((row) => ({ ...noItem, taskId, ...row })))
     },
     flushed: flush,
-    fail: async (failures) => {
+    fail: (path, error) => put({ path, state: 'failed', error }),
+    clearFailures: async () => {
       await flush()
       await store.clearFailures(taskId)
-      await journal.store.putItems(failures.map((failure) => ({ ...noItem, taskId, state: 'failed', ...failure })))
     },
   }
 }

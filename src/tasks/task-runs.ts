@@ -184,8 +184,12 @@ export class TaskRuns {
     const { started = new Date(), tries } = own.task
     try {
       await this.tasks.update(own, { state: 'running', started, tries: tries + 1, doneBytes: 0 })
-      await this.#runAsAccount(own, stop, resumes)
-      await this.#journal.flush()
+      try {
+        await this.#runAsAccount(own, stop, resumes)
+      } finally {
+        // What has failed is shown as soon as the task has ended.
+        await this.#journal.flush()
+      }
     } catch (error) {
       await this.#handleFailure(own, stop, toGatewayError(error))
       return

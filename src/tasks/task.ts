@@ -67,8 +67,8 @@ export interface TaskRequest {
 
 /** The journal of the items of one task: what earlier runs verified, and what this run has done. */
 export interface TaskItems extends Omit<CopyJournal, 'resumes'> {
-  /** Replaces the failures of earlier runs. */
-  fail(failures: readonly FailedItem[]): Promise<void>
+  /** Forgets the failures of earlier runs. */
+  clearFailures(): Promise<void>
 }
 
 export type FailedItem = Pick<TaskItemRow, 'path' | 'error'>

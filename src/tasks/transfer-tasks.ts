@@ -2,7 +2,7 @@
 import type { Principal } from '../accounts/principal.js'
 import { joinSignals } from '../base/cancellation.js'
 import type { Entry } from '../contract/entry.js'
-import { GatewayError, TreeError } from '../base/errors.js'
+import { GatewayError } from '../base/errors.js'
 import { childOf, parentOf, root, under, within, type Path } from '../base/path.js'
 import { visiblePath, type Mounts } from '../mounts/mounts.js'
 import type { AccessOptions } from '../tree/operation-options.js'
@@ -62,7 +62,7 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
   const plan = planOf(run.task) as TransferPlan
   const { overwrite, merge, password } = plan
   const [from, to] = [pathBelowBase(principal, plan.from), pathBelowBase(principal, plan.to)]
-  await items.fail([])
+  await items.clearFailures()
   run.setRemark('')
   const skipped = new ItemReport((count, items) => `left out ${count} whose names no path can hold: ${items}`)
   const lost = new ItemReport((count, items) => `time and mode of ${count} folders not set: ${items}`)
@@ -85,15 +85,6 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
   try {
     const journal = { ...items, resumes }
     await fs[kind](from, to, { overwrite, merge, password, signal, journal, advance, ...reports })
-  } catch (error) {
-    if (error instanceof TreeError) {
-      const failures = error.failures.map((failure) => ({
-        path: under(principal.base, failure.from ?? failure.path),
-        error: failure.error.reason,
-      }))
-      await items.fail(failures)
-    }
-    throw error
   } finally {
     walk.abort()
     await measured

@@ -1,6 +1,7 @@
 /** The description of a copy or move, and the journal that records its progress. */
 import type { Entry } from '../contract/entry.js'
-import type { GatewayError } from '../base/errors.js'
+import type { GatewayError, MemberFailure } from '../base/errors.js'
+import type { Failures } from '../base/failures.js'
 import type { FairShare, Holder } from '../base/fair-share.js'
 import { nameOf, parentOf, under, within, type Path } from '../base/path.js'
 import type { SkippedNames } from '../storage/listable-names.js'
@@ -77,6 +78,10 @@ export interface CopyJob {
   assertSymlinkAllowed(target: Path, text: string): Promise<void>
   /** Whether a member of the source, by its path in the whole tree, is excluded. */
   excludes(path: Path): boolean
+  /** The members that could not be copied, or whose source could not be removed. */
+  readonly failures: Pick<Failures, 'count' | 'throwIfAny'>
+  /** Adds a failure, and records it in the journal. */
+  failed(failure: MemberFailure): Promise<void>
   /** Called with the number of bytes that were completed since the last call; negative after a failure. */
   advance(bytes: number): void
   /**
@@ -131,6 +136,8 @@ export interface CopyJournal {
    * else is copied; entries that are added later are not. Resolves when that is stored.
    */
   recordExtraneous(folder: Path, names: readonly string[]): Promise<void>
+  /** Records why the member at this path has failed in this run. What was recorded of it before remains. */
+  fail(path: Path, reason: string): Promise<void>
   /** Resolves when everything recorded before is stored. */
   flushed(): Promise<void>
 }
@@ -140,6 +147,8 @@ export interface RecordedMembers {
   readonly copied: ReadonlyMap<string, CopiedState>
   /** Names of entries that only the old target had. */
   readonly extraneous: readonly string[]
+  /** Names of members that have failed in this run. */
+  readonly failed: ReadonlySet<string>
 }
 
 /** State of a source when it was copied. */
@@ -161,14 +170,22 @@ export function targetOf({ transfer: { from, to } }: CopyJob, inner: Path): Path
   return under(to.inner, within(from.inner, inner) ?? inner)
 }
 
-/** The journal of a copy within a request, in memory. */
+/** In place of a state that nobody asks for. */
+const someState: CopiedState = { source: '', size: 0, distinct: true }
+
+/** The journal of a copy or move within a request, in memory: it keeps what a later step asks. */
 export class MemoryJournal implements CopyJournal {
   readonly resumes = false
   /** By folder, then by name. */
   readonly #copied = new Map<Path, Map<string, CopiedState>>()
 
+  /** `kept`: nothing, which members were copied, or also the states of their sources and copies. */
+  constructor(private readonly kept: 'nothing' | 'members' | 'states') {}
+
   async itemsIn(folder: Path): Promise<RecordedMembers> {
-    return { copied: this.#copied.get(folder) ?? new Map<string, CopiedState>(), extraneous: [] }
+    const copied = this.#copied.get(folder) ?? new Map<string, CopiedState>()
+    // A member that has failed was not recorded.
+    return { copied, extraneous: [], failed: new Set() }
   }
 
   async copied(path: Path): Promise<CopiedState | undefined> {
@@ -176,10 +193,12 @@ export class MemoryJournal implements CopyJournal {
   }
 
   async record(path: Path, state: CopiedState): Promise<void> {
+    if (this.kept === 'nothing') return
     const folder = parentOf(path)
+    const kept = this.kept === 'states' ? state : someState
     const members = this.#copied.get(folder)
-    if (members) members.set(nameOf(path), state)
-    else this.#copied.set(folder, new Map([[nameOf(path), state]]))
+    if (members) members.set(nameOf(path), kept)
+    else this.#copied.set(folder, new Map([[nameOf(path), kept]]))
   }
 
   // No later run reads this journal, so the other records are not stored.
@@ -201,6 +220,10 @@ export class MemoryJournal implements CopyJournal {
   }
 
   recordExtraneous(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  fail(): Promise<void> {
     return Promise.resolve()
   }
 

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { contentVersion, isSymlink, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
-import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../base/errors.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'
 import { childOf, foldCase, nameOf, parentOf, reservedPrefix, type Path } from '../base/path.js'
 import { byteSource } from '../contract/sources.js'
 import type { Storage } from '../storage/storage.js'
@@ -31,9 +31,8 @@ import { TreeWalk, type EnteredFolder, type TreeVisitor } from './tree-walk.js'
  * members are copied and recorded in the journal.
  */
 export async function copyTree(job: CopyJob): Promise<void> {
-  const failures: MemberFailure[] = []
-  await copyInto(job, failures)
-  throwFailures(failures)
+  await copyInto(job)
+  job.failures.throwIfAny()
 }
 
 /**
@@ -41,32 +40,26 @@ export async function copyTree(job: CopyJob): Promise<void> {
  * If an old folder is replaced, the source is removed only if all of it was copied.
  */
 export async function moveTree(job: CopyJob): Promise<void> {
-  const failures: MemberFailure[] = []
-  const { entersOld } = await copyInto(job, failures)
+  const { entersOld } = await copyInto(job)
   // What only the old target has is known by the source, as long as that is complete.
-  if (entersOld && !job.transfer.journal.resumes) throwFailures(failures)
+  if (entersOld && !job.transfer.journal.resumes) job.failures.throwIfAny()
   // After a source is removed, only its journal row records that it was moved.
   await job.transfer.journal.flushed()
-  const isSourceRemoved = await new TreeWalk(new SourceRemoval(job, failures)).run({ from: job.transfer.from.inner })
+  const isSourceRemoved = await new TreeWalk(new SourceRemoval(job)).run({ from: job.transfer.from.inner })
   if (isSourceRemoved && isRealFolder(job.transfer.entry)) await job.dependencies.intents.endRemoval(job.transfer.from)
-  if (!isSourceRemoved && failures.length === 0) {
+  if (!isSourceRemoved && job.failures.count === 0) {
     const path = job.transfer.from.storage.treePath(job.transfer.from.inner)
-    failures.push({ path, from: path, error: new GatewayError('not_empty') })
+    await job.failed({ path, from: path, error: new GatewayError('not_empty') })
   }
-  throwFailures(failures)
+  job.failures.throwIfAny()
 }
 
-async function copyInto(job: CopyJob, failures: MemberFailure[]): Promise<TreeCopy> {
+async function copyInto(job: CopyJob): Promise<TreeCopy> {
   const { from, journal } = job.transfer
   const known = journal.resumes ? await journal.copied(from.storage.treePath(from.inner)) : undefined
-  const copy = new TreeCopy(job, failures)
+  const copy = new TreeCopy(job)
   await new TreeWalk(copy).run({ from: from.inner, known })
   return copy
-}
-
-function throwFailures(failures: readonly MemberFailure[]): void {
-  const [first, ...others] = failures
-  if (first) throw new TreeError([first, ...others])
 }
 
 /** A member of the source that is to be copied. */
@@ -101,10 +94,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   #targetAncestors: Promise<readonly Identity[]> | undefined
   #remainders: ReturnType<Intents['remaindersOn']> | undefined
 
-  constructor(
-    private readonly job: CopyJob,
-    private readonly failures: MemberFailure[],
-  ) {}
+  constructor(private readonly job: CopyJob) {}
 
   async visit(
     member: Member | Bundle,
@@ -147,11 +137,11 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     return this.job.transfer.from.storage.stat(from, { signal: this.job.transfer.signal, ofSymlink: true })
   }
 
-  failed(member: Member | Bundle, error: unknown): void {
+  async failed(member: Member | Bundle, error: unknown): Promise<void> {
     if (this.job.transfer.signal.aborted || 'files' in member) throw error
     const { from } = member
     const path = this.job.transfer.to.storage.treePath(targetOf(this.job, from))
-    this.failures.push({ path, from: this.#source(from), error: toGatewayError(error) })
+    await this.job.failed({ path, from: this.#source(from), error: toGatewayError(error) })
   }
 
   #sameness(from: Path, to: Path): Promise<Sameness> {
@@ -320,7 +310,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
         if (names.has(key)) {
           const reason = 'the target treats this name and another one as equal'
           const error = new GatewayError('exists', { reason })
-          this.failures.push({ path: target.treePath(childOf(to, name)), from: path, error })
+          await this.job.failed({ path: target.treePath(childOf(to, name)), from: path, error })
           hasConflict = true
         } else {
           names.set(key, entry)
@@ -410,7 +400,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     try {
       return (await this.#visitOne(member, parent)) === true
     } catch (error) {
-      this.failed(member, error)
+      await this.failed(member, error)
       return false
     }
   }

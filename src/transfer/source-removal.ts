@@ -4,7 +4,7 @@
  * may remove it, and that the two are different files.
  */
 import { contentVersion, isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
-import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing, type MemberFailure } from '../base/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, undefinedIfMissing } from '../base/errors.js'
 import { childOf, type Path } from '../base/path.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
@@ -21,16 +21,8 @@ interface Member {
 
 export class SourceRemoval implements TreeVisitor<Member, Member> {
   #begun: Promise<void> | undefined
-  /** Sources that failed to be copied. */
-  readonly #failed: ReadonlySet<Path>
 
-  /** Errors are appended to `failures`, which already contains those of the copy. */
-  constructor(
-    private readonly job: CopyJob,
-    private readonly failures: MemberFailure[],
-  ) {
-    this.#failed = new Set(failures.flatMap(({ from }) => (from === undefined ? [] : [from])))
-  }
+  constructor(private readonly job: CopyJob) {}
 
   async visit(member: Member, parent: Member | undefined): Promise<boolean | EnteredFolder<Member, Member>> {
     try {
@@ -45,25 +37,34 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     const { storage } = this.job.transfer.from
     const { from } = member
     const path = storage.treePath(from)
-    const known = parent ? member.known : await this.job.transfer.journal.copied(path)
+    const known = parent ? member.known : await this.#copied(path)
     const entry = member.listed ?? (await storage.stat(from, { signal: this.job.transfer.signal, ofSymlink: true }))
     if (isRealFolder(entry)) return this.#enterFolder({ from, known })
-    if (!known || this.#failed.has(path)) return false
+    if (!known) return false
     await this.#remove(from, known)
     return true
   }
 
   async #enterFolder(folder: Member): Promise<EnteredFolder<Member, Member>> {
     const { from: source, journal, signal } = this.job.transfer
-    const { copied } = await journal.itemsIn(source.storage.treePath(folder.from))
+    const { copied, failed } = await journal.itemsIn(source.storage.treePath(folder.from))
     const members: Member[] = []
     for await (const page of source.storage.pages(folder.from, { signal, refresh: true })) {
       for (const listed of page) {
-        members.push({ from: childOf(folder.from, listed.name), known: copied.get(listed.name), listed })
+        const { name } = listed
+        // What an earlier run has copied may have failed in this one.
+        const known = failed.has(name) ? undefined : copied.get(name)
+        members.push({ from: childOf(folder.from, name), known, listed })
       }
     }
     const included = members.filter(({ from }) => !this.job.excludes(source.storage.treePath(from)))
     return { folder, members: included, count: included.length }
+  }
+
+  /** The recorded state of the whole source. If that is a file which was not copied in this run, it is the failure. */
+  async #copied(path: Path): Promise<CopiedState | undefined> {
+    const { journal, entry } = this.job.transfer
+    return this.job.failures.count > 0 && !isRealFolder(entry) ? undefined : journal.copied(path)
   }
 
   async finish({ from, known }: Member, allRemoved: boolean): Promise<boolean> {
@@ -86,12 +87,12 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     throw sameFileError()
   }
 
-  failed({ from }: Member, error: unknown): void {
+  async failed({ from }: Member, error: unknown): Promise<void> {
     if (this.job.transfer.signal.aborted) throw error
     // A folder that is not empty remains. It is not reported in addition to the failures of its members.
-    if (isGatewayError(error, 'not_empty') && this.failures.length > 0) return
+    if (isGatewayError(error, 'not_empty') && this.job.failures.count > 0) return
     const path = this.job.transfer.from.storage.treePath(from)
-    this.failures.push({ path, from: path, error: toGatewayError(error) })
+    await this.job.failed({ path, from: path, error: toGatewayError(error) })
   }
 
   /** To be called before the first member is removed: what is left of a folder is a remainder from then on. */

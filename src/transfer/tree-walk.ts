@@ -15,8 +15,8 @@ export interface TreeVisitor<Member, Folder> {
    * folder is completed.
    */
   finish(folder: Folder, done: boolean): Promise<boolean>
-  /** Called when `visit` or `finish` rejected; the member is not completed. An error thrown here ends the walk. */
-  failed(member: Member, error: unknown): void
+  /** Called when `visit` or `finish` rejected; the member is not completed. A rejection ends the walk. */
+  failed(member: Member, error: unknown): Promise<void>
 }
 
 export interface EnteredFolder<Member, Folder> {
@@ -125,7 +125,7 @@ export class TreeWalk<Member, Folder> {
       return await work()
     } catch (error) {
       try {
-        this.visitor.failed(member, error)
+        await this.visitor.failed(member, error)
       } catch (reason) {
         this.#failure ??= { reason }
       }

@@ -71,8 +71,13 @@ function atOwnPaths(access: Access, error: GatewayError): GatewayError {
   if (!(error instanceof TreeError)) return error
   return error.converted(
     (at) => access.ownPath(at),
-    (failure) => redact(access, failure, root),
+    (failure) => memberError(access, failure),
   )
+}
+
+/** The error of one member of a tree, as the principal is told of it. */
+export function memberError(access: Access, error: GatewayError): GatewayError {
+  return redact(access, error, root)
 }
 
 /**

@@ -3,7 +3,8 @@
  * like any other change. It is made when all checks of the whole have passed.
  */
 import type { Entry } from '../contract/entry.js'
-import { GatewayError } from '../base/errors.js'
+import { GatewayError, type MemberFailure } from '../base/errors.js'
+import { Failures } from '../base/failures.js'
 import { failureDetails, logInternal } from '../base/log.js'
 import { childOf, parentOf, root, under, within, type Path } from '../base/path.js'
 import { HeldPathLocks } from '../locks/path-locks.js'
@@ -15,6 +16,7 @@ import { assertUnlocked } from './change.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { ChangeOptions } from './operation-options.js'
 import type { PolicyRefusal } from './policy/one-path.js'
+import { memberError } from './redaction.js'
 import { assertNoSymlink, authorizeMovedSymlink, followSymlinks } from './symlinks.js'
 import { assertAllVisible, authorizeBelow } from './whole-trees.js'
 
@@ -55,6 +57,7 @@ export class TransferJob implements CopyJob {
   /** One warning for each transfer: a backend that refuses one folder may refuse them all. */
   #isLossLogged = false
   #hasExcluded = false
+  readonly failures = new Failures()
 
   constructor(
     private readonly access: Access,
@@ -158,6 +161,12 @@ export class TransferJob implements CopyJob {
   }
 
   // Reports
+
+  async failed(failure: MemberFailure): Promise<void> {
+    this.failures.add(failure)
+    const { path, from = path, error } = failure
+    await this.transfer.journal.fail(from, memberError(this.access, error).reason)
+  }
 
   advance(bytes: number): void {
     this.transfer.options.advance?.(bytes)

@@ -9,7 +9,7 @@ import type { EntryOptions } from '../mounts/mounted-tree.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import { TransferMeter } from '../storage/transfer-meter.js'
 import { copyTree, moveTree } from '../transfer/copy.js'
-import { MemoryJournal } from '../transfer/copy-job.js'
+import { MemoryJournal, type CopyJournal } from '../transfer/copy-job.js'
 import type { Access } from './access.js'
 import type { ResolvedPath, Target, TwoPaths } from './change.js'
 import { followItems, followWhole, renameByBackend } from './follow-up.js'
@@ -319,7 +319,7 @@ async function itemByItem(access: Access, checked: CheckedTransfer): Promise<voi
     overwrite: options.overwrite === 'same kind' ? !isFolder(old) : options.overwrite,
     holder: access.principal.holder,
     meter: new TransferMeter(access.dependencies.events, access.principal.protocol.name),
-    journal: options.journal ?? new MemoryJournal(),
+    journal: options.journal ?? (await journalOf(access, checked)),
   }
   const job = new TransferJob(access, transfer)
   const endMove = kind === 'move' ? await moveBegun(access, checked) : undefined
@@ -342,6 +342,16 @@ async function itemByItem(access: Access, checked: CheckedTransfer): Promise<voi
       endMove?.(whole && !hasFollowed)
     }
   }
+}
+
+/**
+ * The journal of a transfer within a request. A move asks for the states of all sources before it removes them, a copy
+ * only which members it has copied, to copy their properties (`followItems`).
+ */
+async function journalOf({ dependencies }: Access, { kind, source, target }: CheckedTransfer): Promise<CopyJournal> {
+  if (kind === 'move') return new MemoryJournal('states')
+  const isAsked = await dependencies.store.properties.hasWithin(source, target)
+  return new MemoryJournal(isAsked ? 'members' : 'nothing')
 }
 
 /**

@@ -215,7 +215,7 @@ void t.test('the texts of a task are cut, and its failed items are complete', as
   const long = 'e'.repeat(5000)
   const { tasks } = await begin(t, {
     run: async (run) => {
-      await run.items.fail([{ path: asPath('/b'), error: long }])
+      await run.items.fail(asPath('/b'), long)
       run.setRemark(long)
       if (tasks.all.length === 1) throw new GatewayError('denied', { reason: long })
     },
@@ -244,7 +244,7 @@ void t.test('a task is disposed when it ends and again when it is deleted', asyn
   const { tasks, store } = await begin(t, {
     run: async ({ items }) => {
       await items.record(asPath('/a'), { source: 'r', size: 1, distinct: true })
-      await items.fail([{ path: asPath('/b'), error: 'no' }])
+      await items.fail(asPath('/b'), 'no')
       throw new GatewayError('denied')
     },
     dispose: async ({ state }) => void disposed.push(state),

@@ -26,7 +26,7 @@ void t.test('a transfer continues if the size of its source cannot be determined
     principal: ada,
     signal: new AbortController().signal,
     resumes: false,
-    items: { fail: async () => undefined } as unknown as TaskItems,
+    items: { clearFailures: async () => undefined } as unknown as TaskItems,
     setPhase: () => undefined,
     setPlan: async () => undefined,
     setRemark: () => undefined,

@@ -6,14 +6,36 @@ import type { CopiedState, CopyJournal, RecordedMembers } from '../../src/transf
 export class Journal implements CopyJournal {
   readonly kept = new Map<Path, CopiedState>()
 
-  constructor(public resumes = false) {}
+  #resumes: boolean
+
+  constructor(resumes = false) {
+    this.#resumes = resumes
+  }
+
+  get resumes(): boolean {
+    return this.#resumes
+  }
+
+  /** Set before each run, which forgets the failures of earlier ones. */
+  set resumes(resumes: boolean) {
+    this.#resumes = resumes
+    this.failures.clear()
+  }
 
   readonly extraneous = new Map<Path, readonly string[]>()
 
   async itemsIn(folder: Path): Promise<RecordedMembers> {
     const members = [...this.kept].filter(([path]) => parentOf(path) === folder)
     const copied = new Map(members.map(([path, kept]) => [nameOf(path), kept]))
-    return { copied, extraneous: this.extraneous.get(folder) ?? [] }
+    const failed = [...this.failures.keys()].filter((path) => parentOf(path) === folder).map(nameOf)
+    return { copied, extraneous: this.extraneous.get(folder) ?? [], failed: new Set(failed) }
+  }
+
+  /** By path, of this run. */
+  readonly failures = new Map<Path, string>()
+
+  async fail(path: Path, reason: string): Promise<void> {
+    this.failures.set(path, reason)
   }
 
   async recordExtraneous(folder: Path, names: readonly string[]): Promise<void> {

@@ -420,3 +420,14 @@ void t.test('a copy that its driver gives up while it waits for the path lock le
   const next = await pathLocks.acquire(claims)
   next()
 })
+
+void t.test('the journal has each failure, as the principal is told of it', async (t) => {
+  const visitor = principal({ userId: 2, base: '/far', folder: p('/far'), share: { id: 'Secret', mode: 'both' } })
+  const far = after('/tree/a', () => tree.dependencies.locks.grant(p('/far/tree/old'), lockAsk, visitor))
+  const tree: Tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
+  await fill(tree, { '/near/tree/a': 'a', '/far/tree/old': 'old' })
+  const journal = new Journal()
+  const copying = tree.as().copy(p('/near/tree'), p('/far/tree'), { ...overwrite, journal })
+  await t.rejects(copying, { code: 'locked', failures: [{ from: '/near/tree' }] })
+  t.same([...journal.failures], [['/near/tree', 'locked by a visitor of a share']])
+})

@@ -1,5 +1,6 @@
 /** Removes a folder item by item, for backends that cannot remove it in one step. */
-import { isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../../base/errors.js'
+import { isGatewayError, toGatewayError } from '../../base/errors.js'
+import { Failures } from '../../base/failures.js'
 import type { CallOptions } from '../../contract/call-options.js'
 import { isRealFolder, type Entry } from '../../contract/entry.js'
 import { childOf, type Path } from '../../base/path.js'
@@ -12,20 +13,19 @@ export async function removeItems(
   removed: Path[],
   { signal }: CallOptions,
 ): Promise<void> {
-  const failures: MemberFailure[] = []
+  const failures = new Failures()
   await removeFolder(storage, path, signal, failures, removed)
-  const [first, ...others] = failures
-  if (first) throw new TreeError([first, ...others])
+  failures.throwIfAny()
 }
 
 async function removeFolder(
   storage: Storage,
   path: Path,
   signal: AbortSignal | undefined,
-  failures: MemberFailure[],
+  failures: Failures,
   removed: Path[],
 ): Promise<void> {
-  const [failuresBefore, removedBefore] = [failures.length, removed.length]
+  const [failuresBefore, removedBefore] = [failures.count, removed.length]
   const attempt = async (at: Path, work: () => Promise<void>) => {
     try {
       await work()
@@ -33,7 +33,7 @@ async function removeFolder(
       if (signal?.aborted === true) throw error
       // Removed concurrently by another request or program.
       if (!isGatewayError(error, 'not_found')) {
-        failures.push({ path: storage.treePath(at), error: toGatewayError(error) })
+        failures.add({ path: storage.treePath(at), error: toGatewayError(error) })
       }
     }
   }
@@ -51,7 +51,7 @@ async function removeFolder(
         })
       }
     }
-    if (failures.length > failuresBefore) return
+    if (failures.count > failuresBefore) return
     await storage.remove(path, { signal })
     removed.splice(removedBefore, removed.length, path)
   })
