@@ -1,7 +1,7 @@
-/** The tables of docs/architecture.md that name what is on the way of a request. */
+/** The tables of docs/architecture.md that name what is on the way of a request, and its list of the files of the tree. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
@@ -115,7 +115,8 @@ void t.test('the tables of the ways name types that exist, and that of a PUT at 
     .filter((name) => name.endsWith('.ts'))
     .map((name) => readFileSync(name, 'utf8'))
     .join('\n')
-  for (const way of ['a PUT', 'a listing', 'an SFTP upload', 'a copy that fails']) {
+  const ways = ['a PUT', 'a listing', 'an SFTP upload', 'a sign-in', "a visitor's upload", 'a copy that fails']
+  for (const way of ways) {
     const rows = tableOf(`on the way of ${way}`)
     for (const name of rows.flatMap(({ names }) => names)) {
       t.match(texts, new RegExp(`\\b(?:class|interface|type) ${name}\\b`), name)
@@ -137,5 +138,14 @@ void t.test('the bold names on the way of a PUT are those of the twelve types', 
     bold,
     met.filter((name) => twelve.includes(name)),
   )
+  t.end()
+})
+
+void t.test('the list of the files of the tree has each of them once', (t) => {
+  const text = readFileSync(page, 'utf8')
+  const [, section = ''] = /\n## In `src\/tree\/`\n([^]*?)\n## /.exec(text) ?? []
+  const files = readdirSync('src/tree', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  const named = quoted(section).filter((name) => name.endsWith('.ts'))
+  t.same([...named].sort(), files.map((name) => basename(name)).sort())
   t.end()
 })
