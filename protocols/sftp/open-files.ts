@@ -1,6 +1,6 @@
 /** The handles of one session, and the effect of its open files on operations by name. */
 import { isRealFolder, type Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../../src/base/errors.js'
 import type { Log } from '../../src/base/log.js'
 import { contentMode, newFileMode } from '../../src/contract/modes.js'
 import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/base/path.js'
@@ -224,13 +224,8 @@ export class OpenFiles {
     return handle
   }
 
-  async #stat(path: Path): Promise<Entry | undefined> {
-    try {
-      return await this.fs.stat(path, { signal: this.signal })
-    } catch (error) {
-      if (isGatewayError(error, 'not_found')) return undefined
-      throw error
-    }
+  #stat(path: Path): Promise<Entry | undefined> {
+    return undefinedIfMissing(this.fs.stat(path, { signal: this.signal }))
   }
 
   /** The file at `path` that this session has open for writing. A new handle shares it. */

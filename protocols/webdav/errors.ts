@@ -49,7 +49,7 @@ interface ErrorResponse extends ResponseRule {
   readonly headers: Readonly<Record<string, string>>
 }
 
-interface HttpErrorRule extends ResponseRule {
+interface OwnErrorRule extends ResponseRule {
   /** The message, or a function that returns it for the subject of the error. */
   readonly text: string | ((subject: string) => string)
 }
@@ -57,7 +57,7 @@ interface HttpErrorRule extends ResponseRule {
 const message = (subject: string) => subject
 
 /** The errors that only this protocol raises. */
-const httpErrors = {
+const ownErrors = {
   // the request
   fragment_in_target: { status: 400, text: 'a request target must not have a fragment' },
   outside_prefix: { status: 404, text: (prefix) => `WebDAV is at ${prefix}/` },
@@ -90,7 +90,7 @@ const httpErrors = {
   // LOCK and UNLOCK
   locked_folder_missing: { status: 409, text: 'a folder must exist before it is locked' },
   lock_token_mismatch: { status: 409, text: message, condition: 'lock-token-matches-request-uri' },
-} as const satisfies Readonly<Record<string, HttpErrorRule>>
+} as const satisfies Readonly<Record<string, OwnErrorRule>>
 
 /** Statuses within a 207 that are not those of an error. */
 export const partStatuses = {
@@ -99,7 +99,7 @@ export const partStatuses = {
   failed_dependency: 424,
 } as const
 
-interface HttpErrorOptions {
+interface OwnErrorOptions {
   /** What the text is about: a method, a value, or a whole message. */
   readonly subject?: string | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -111,8 +111,8 @@ export class WebdavError extends Error implements ErrorResponse {
   readonly condition: ConditionName | undefined
   readonly headers: Readonly<Record<string, string>>
 
-  constructor(name: keyof typeof httpErrors, { subject = '', headers = {} }: HttpErrorOptions = {}) {
-    const { status, text, condition }: HttpErrorRule = httpErrors[name]
+  constructor(name: keyof typeof ownErrors, { subject = '', headers = {} }: OwnErrorOptions = {}) {
+    const { status, text, condition }: OwnErrorRule = ownErrors[name]
     super(typeof text === 'string' ? text : text(subject))
     this.name = 'WebdavError'
     this.status = status

@@ -110,17 +110,34 @@ async function measure(fs: VirtualFs, from: Path, run: TaskRun, access: AccessOp
       return
     }
     run.setPhase('listing_folder')
-    const folders = [from]
-    for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-      for await (const page of fs.pages(folder, access)) {
-        for (const member of page) {
-          if (member.kind === 'folder' && member.isSymlink !== true) folders.push(childOf(folder, member.name))
-          else count(member)
-        }
-      }
-    }
+    await eachFile(fs, from, access, count)
     run.setPhase('transferring_folder')
   } catch {
     // The total remains what was counted so far.
+  }
+}
+
+/** Calls `count` with all below a folder that is no folder. Of the folders that are left, it keeps names only. */
+async function eachFile(
+  fs: VirtualFs,
+  from: Path,
+  access: AccessOptions,
+  count: (entry: Entry) => void,
+): Promise<void> {
+  const entered = async (path: Path) => {
+    const folders: string[] = []
+    for await (const page of fs.pages(path, access)) {
+      for (const member of page) {
+        if (member.kind === 'folder' && member.isSymlink !== true) folders.push(member.name)
+        else count(member)
+      }
+    }
+    return { path, folders }
+  }
+  const open = [await entered(from)]
+  for (let folder = open.at(-1); folder !== undefined; folder = open.at(-1)) {
+    const name = folder.folders.pop()
+    if (name === undefined) open.pop()
+    else open.push(await entered(childOf(folder.path, name)))
   }
 }

@@ -4,7 +4,7 @@
  * too.
  */
 import type { Entry } from '../contract/entry.js'
-import { GatewayError, isGatewayError, nameTaken } from '../base/errors.js'
+import { GatewayError, isGatewayError, nameTaken, undefinedIfMissing } from '../base/errors.js'
 import { checkMemberName, checkName, childOf, nameOf, type Path } from '../base/path.js'
 import { Pauses } from '../base/pauses.js'
 import { compileLinear, maxPatternLength, findMatches } from '../base/patterns.js'
@@ -44,7 +44,7 @@ export async function renameMembers(
     if (pauses.areDue) await pauses.take()
     const taken = from !== to && (changed.get(to) ?? (await isTaken(fs, childOf(folder, to), from, options)))
     if (taken) throw nameTaken(to)
-    const isPresent = changed.get(from) ?? (await statOrUndefined(fs, childOf(folder, from), options)) !== undefined
+    const isPresent = changed.get(from) ?? (await entryAt(fs, childOf(folder, from), options)) !== undefined
     if (!isPresent) throw new GatewayError('not_found')
     if (from === to) continue
     changed.set(from, false)
@@ -107,7 +107,7 @@ export async function gatherFiles(
   const names = new Set<string>()
   for await (const path of filesBelow(fs, from, to, options)) {
     const name = nameOf(path)
-    const old = names.has(name) ? 'file' : (await statOrUndefined(fs, childOf(to, name), options))?.kind
+    const old = names.has(name) ? 'file' : (await entryAt(fs, childOf(to, name), options))?.kind
     if (old === 'folder' || (old !== undefined && policy !== 'overwrite')) {
       if (policy === 'skip') continue
       throw nameTaken(name)
@@ -188,17 +188,12 @@ async function contentOf(
  * itself.
  */
 async function isTaken(fs: VirtualFs, path: Path, own: string, options: AccessOptions): Promise<boolean> {
-  const entry = await statOrUndefined(fs, path, options)
+  const entry = await entryAt(fs, path, options)
   return entry !== undefined && entry.name !== own
 }
 
-async function statOrUndefined(fs: VirtualFs, path: Path, options: AccessOptions): Promise<Entry | undefined> {
-  try {
-    return await fs.stat(path, { ...options, ofSymlink: true })
-  } catch (error) {
-    if (isGatewayError(error, 'not_found')) return undefined
-    throw error
-  }
+function entryAt(fs: VirtualFs, path: Path, options: AccessOptions): Promise<Entry | undefined> {
+  return undefinedIfMissing(fs.stat(path, { ...options, ofSymlink: true }))
 }
 
 /** Maximum characters of a replacement and of a result of `compileRenaming`. */

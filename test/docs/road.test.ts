@@ -1,4 +1,4 @@
-/** The tables of docs/architecture.md that name what is on the way of a request, and its list of the files of the tree. */
+/** The tables of docs/architecture.md that name what is on the way of a request, and its list of files of the tree. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
 import { basename, dirname, join, relative } from 'node:path'

@@ -1,8 +1,7 @@
 /** Changes of the tree: mkdir, rename, move, copy, remove. */
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
-import type { Entry } from '../../../src/contract/entry.js'
-import { GatewayError, isGatewayError, nameTaken, TreeError } from '../../../src/base/errors.js'
+import { GatewayError, isGatewayError, nameTaken, TreeError, undefinedIfMissing } from '../../../src/base/errors.js'
 import {
   checkMemberName,
   checkName,
@@ -125,7 +124,7 @@ export const changeEndpoints = [
         // An existing target takes precedence over a missing source.
         const isMissing =
           !overwrite && from !== to && isGatewayError(error, 'not_found') && !(error instanceof TreeError)
-        if (isMissing && (await statOrUndefined(fs, to, access))) throw nameTaken(name)
+        if (isMissing && (await undefinedIfMissing(fs.stat(to, access)))) throw nameTaken(name)
         throw error
       }
     },
@@ -215,7 +214,7 @@ async function transfer(
   for (const name of names) {
     await pauses.take()
     const [source, target] = [childOf(from, name), childOf(to, name)]
-    const targetEntry = overwrite ? undefined : await statOrUndefined(fs, target, access)
+    const targetEntry = overwrite ? undefined : await undefinedIfMissing(fs.stat(target, access))
     if (targetEntry !== undefined && !(merge && targetEntry.kind === 'folder')) {
       if (!skipExisting && !merge) throw nameTaken(name)
       continue
@@ -231,7 +230,7 @@ async function transfer(
     const options = { overwrite, merge, password: access.password }
     if (await fs.isBetweenStorages(kind, source, target, access)) {
       // Without an existing target the task must not overwrite, not even when it resumes after an interruption.
-      const replaces = overwrite && (await statOrUndefined(fs, target, access)) !== undefined
+      const replaces = overwrite && (await undefinedIfMissing(fs.stat(target, access))) !== undefined
       const taskOptions = { ...options, overwrite: replaces }
       tasks.push(await api.gateway.submitTransfer(principal, kind, [source, target], taskOptions))
     } else {
@@ -251,18 +250,9 @@ function checkNames(names: readonly string[]): readonly string[] {
 
 /** Rejects with `not_found` or `not_folder` if `path` is not an existing folder. */
 export async function assertTargetFolder(fs: VirtualFs, path: Path, access: AccessOptions): Promise<void> {
-  const entry = await statOrUndefined(fs, path, access)
+  const entry = await undefinedIfMissing(fs.stat(path, access))
   if (entry === undefined) throw new GatewayError('not_found', { detail: 'target_missing' })
   if (entry.kind !== 'folder') throw new GatewayError('not_folder', { detail: 'target_not_folder' })
-}
-
-async function statOrUndefined(fs: VirtualFs, path: Path, access: AccessOptions): Promise<Entry | undefined> {
-  try {
-    return await fs.stat(path, access)
-  } catch (error) {
-    if (isGatewayError(error, 'not_found')) return undefined
-    throw error
-  }
 }
 
 /**
