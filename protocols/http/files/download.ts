@@ -174,6 +174,7 @@ const toShare = {
     { status: 404, description: 'There is no such share.', types: page },
     { status: 410, description: 'The share has expired or is no longer valid.', types: page },
     { status: 412, description: 'A precondition of the request failed.', types: page },
+    { status: 413, description: 'The form has more than 1,000 parts.', types: page },
     { status: 429, description: 'The network of the client has sent too many wrong codes.', types: page },
     { status: 500, description: 'Unexpected error; the log of the server has details.', types: page },
     { status: 502, description: 'The storage failed.', types: page },

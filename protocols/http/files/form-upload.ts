@@ -18,6 +18,8 @@ export const noFilePart: Refusal = {
   error: 'invalid',
   when: `the form has no part \`${partName}\``,
 }
+/** Of a form. The parser ignores further ones. */
+const maxParts = 1000
 /** Buffer size of the streams, in bytes. */
 const bufferSize = 256 * 1024
 
@@ -76,9 +78,9 @@ export async function filePart(request: IncomingMessage, signal: AbortSignal): P
 }
 
 /**
- * Calls `save` with the name and the content of every part `file`, in their order. A part is read after the one before
- * it. Resolves when all are saved and the form has ended. Rejects as the stream of `filePart`, and with the errors of
- * `save`, when nothing is being saved any more.
+ * Calls `save` with the name and the content of every part `file`, one after the other, in their order. Resolves when
+ * all are saved and the form has ended. Rejects as the stream of `filePart`, with the first error of `save`, after which
+ * nothing more is saved, and with `too_large` for a form of more than 1,000 parts.
  */
 export async function eachFilePart(
   request: IncomingMessage,
@@ -88,23 +90,44 @@ export async function eachFilePart(
   const form = newForm(request)
   const body = await bodySource(request).read(undefined, { signal })
   const parts: Readable[] = []
-  const saving: Promise<void>[] = []
+  let failure: GatewayError | undefined
+  const fail = (error: unknown) => {
+    failure ??= toGatewayError(error)
+    form.destroy(failure)
+  }
+  /** Whether the latest part is saved, and the one before it. */
+  let saved = Promise.resolve()
+  let savedBefore = saved
   form.on('file', (_name, part, fileName: string | undefined) => {
     // It may be refused before something reads it.
     part.on('error', () => undefined)
-    const saved = save(fileName ?? '', part)
-    saved.catch((error: unknown) => form.destroy(toGatewayError(error)))
     parts.push(part)
-    saving.push(saved)
+    savedBefore = saved
+    saved = savedBefore.then(async () => {
+      if (failure !== undefined) throw failure
+      await save(fileName ?? '', part)
+    })
+    saved.catch(fail)
+  })
+  form.on('partsLimit', () => {
+    fail(new GatewayError('too_large', { reason: `a form has ${maxParts} parts at most` }))
+  })
+  // The parser would hold all small parts that arrive while one is being saved.
+  const inTurn = new Transform({
+    transform(chunk: Buffer, _encoding, callback) {
+      savedBefore.then(() => {
+        callback(null, chunk)
+      }, callback)
+    },
   })
   try {
-    await piped(body, form)
-    await Promise.all(saving)
+    await piped(body, inTurn, form)
+    await saved
   } catch (error) {
-    const failure = failureOf(error)
+    failure ??= failureOf(error)
     // Destroyed without an error, a part does not end its pipeline.
     for (const part of parts) part.destroy(failure)
-    await Promise.allSettled(saving)
+    await saved.catch(() => undefined)
     throw failure
   }
 }
@@ -120,7 +143,7 @@ function newForm(request: IncomingMessage) {
     return new Busboy({
       headers: { ...request.headers, 'content-type': request.headers['content-type'] ?? '' },
       isPartAFile: (name) => name === partName,
-      limits: { fieldSize: 64 * 1024, fields: 100, parts: 1000 },
+      limits: { fieldSize: 64 * 1024, fields: 100, parts: maxParts },
       highWaterMark: bufferSize,
       fileHwm: bufferSize,
     })

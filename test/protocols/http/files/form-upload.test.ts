@@ -3,11 +3,12 @@ import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { ApiError } from '../../../../protocols/http/api/errors.js'
-import { filePart } from '../../../../protocols/http/files/form-upload.js'
+import { eachFilePart, filePart } from '../../../../protocols/http/files/form-upload.js'
 import { drain } from '../../../../protocols/lib/request-body.js'
-import { toGatewayError } from '../../../../src/base/errors.js'
+import { GatewayError, toGatewayError } from '../../../../src/base/errors.js'
 import { verifiedSource } from '../../../../src/contract/sources.js'
 import { listen } from '../listen.js'
 import { until } from '../../../until.js'
@@ -96,6 +97,68 @@ void t.test('a request whose form is not read to its end is still answered', asy
   form.append('file', new Blob([randomBytes(20_000_000)]), 'f')
   const response = await fetch(`${url}/refuse`, { method: 'PUT', body: form })
   t.equal(await response.text(), 'done')
+})
+
+/** A form of that many small files. */
+function formOf(count: number): FormData {
+  const form = new FormData()
+  for (let number = 0; number < count; number++) form.append('file', new Blob([`content ${number}`]), `name ${number}`)
+  return form
+}
+
+void t.test('the files of a form are saved one after the other, until one fails', async (t) => {
+  let saving = 0
+  let most = 0
+  const saved: string[] = []
+  const url = await listen(t, (request, response) => {
+    const save = async (name: string, content: Readable) => {
+      most = Math.max(most, ++saving)
+      const bytes = await buffer(content)
+      await new Promise((resolve) => setImmediate(resolve))
+      saving--
+      if (request.url === '/fail' && name === 'name 5') throw new GatewayError('no_space')
+      saved.push(`${name}: ${bytes.toString()}`)
+    }
+    eachFilePart(request, new AbortController().signal, save).then(
+      () => {
+        response.end('done')
+      },
+      (error: unknown) => {
+        response.end(toGatewayError(error).code)
+        void drain(request)
+      },
+    )
+  })
+  const names = Array.from({ length: 200 }, (_, number) => `name ${number}: content ${number}`)
+  t.equal(await (await fetch(url, { method: 'POST', body: formOf(200) })).text(), 'done')
+  t.same(saved, names)
+  t.equal(most, 1)
+  saved.length = 0
+  t.equal(await (await fetch(`${url}/fail`, { method: 'POST', body: formOf(200) })).text(), 'no_space')
+  t.same(saved, names.slice(0, 5))
+  t.equal(await (await fetch(url, { method: 'POST', body: formOf(1001) })).text(), 'too_large', 'none is left out')
+})
+
+void t.test('while a file of a form is being saved, those after it do not fill the memory', async (t) => {
+  let received = 0
+  const url = await listen(t, (request, response) => {
+    const save = async (name: string, content: Readable) => {
+      // Until nothing more arrives.
+      for (let before = -1; name === 'name 0' && received !== before;) {
+        before = received
+        await delay(200)
+        received = request.socket.bytesRead
+      }
+      await buffer(content)
+    }
+    void eachFilePart(request, new AbortController().signal, save).then(() => {
+      response.end('done')
+    })
+  })
+  const form = formOf(1)
+  for (let number = 1; number < 300; number++) form.append('file', new Blob([randomBytes(100_000)]), `name ${number}`)
+  t.equal(await (await fetch(url, { method: 'POST', body: form })).text(), 'done')
+  t.ok(received < 5_000_000, `${received} bytes`)
 })
 
 void t.test('content with another digest than declared fails at its end', async (t) => {
