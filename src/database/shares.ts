@@ -1,6 +1,7 @@
 /** Shares: their rows, the files and folders in them, their counters and visits. */
 import type { Knex } from 'knex'
 import { GatewayError, isGatewayError } from '../base/errors.js'
+import { FairShare } from '../base/fair-share.js'
 import type { Path } from '../base/path.js'
 import {
   bool,
@@ -20,8 +21,8 @@ import { databaseTime } from './dialect.js'
 import { following, PathTable } from './path-table.js'
 import type { ShareMode, ShareRoot, ShareRow, ShareUse, Visitor } from './rows.js'
 
-/** The most visits of a share without a limit that are stored: visitors choose their names. */
-export const maxStoredVisits = 10_000
+/** The most visits of a share that are stored, without a limit and with one: visitors choose their names. */
+const maxStoredVisits = { unlimited: 10_000, limited: 100_000 } as const
 
 const columns: Columns<ShareRow> = {
   id: text('id'),
@@ -128,8 +129,31 @@ export class ShareRootsTable extends PathTable<ShareRoot> {
   }
 }
 
-export class ShareVisitsTable {
+/**
+ * Transactions of shares at a time. Those of one share wait for the same row: each would hold a connection meanwhile,
+ * and strangers could make so many of them wait that none is left, for the heartbeat of the node either.
+ */
+const maxTransactions = 4
+
+/** In place of the id of the share, for those of uploads that have been reserved. */
+const anyShare = ''
+
+export class ShareTurns {
+  readonly #turns = new FairShare(maxTransactions, { most: 1 })
+
   constructor(private readonly database: Database) {}
+
+  /** Runs a transaction of a share after the others of this share and process. */
+  transaction<T>(shareId: string, work: (query: Knex) => Promise<T>): Promise<T> {
+    return this.#turns.run(shareId, () => this.database.transaction(work))
+  }
+}
+
+export class ShareVisitsTable {
+  constructor(
+    private readonly database: Database,
+    private readonly turns: ShareTurns,
+  ) {}
 
   async isIn(shareId: string, visitor: Visitor, time: number): Promise<boolean> {
     const visit = await this.database.read((query) => find(query, shareId, visitor, time))
@@ -138,8 +162,8 @@ export class ShareVisitsTable {
   }
 
   async enter(shareId: string, visitor: Visitor, time: number): Promise<'begun' | 'in' | undefined> {
-    return this.database.transaction(async (query) => {
-      // Visits of one share begin one after another.
+    return this.turns.transaction(shareId, async (query) => {
+      // Visits of one share begin one after another, on all nodes.
       await query('share_use').where({ share_id: shareId }).update({ share_id: shareId })
       const visit = await find(query, shareId, visitor, time)
       if (visit?.isShownNow === true) await show(query, visit)
@@ -177,11 +201,12 @@ export class ShareUploadsTable {
   /** `owner`: the id of this node. */
   constructor(
     private readonly database: Database,
+    private readonly turns: ShareTurns,
     private readonly owner: string,
   ) {}
 
   async reserve(shareId: string, bytes: number, files: number): Promise<number | undefined> {
-    return this.database.transaction(async (query) => {
+    return this.turns.transaction(shareId, async (query) => {
       await lockUse(query, shareId)
       const living = query('nodes').whereNull('ended').select('id')
       await query('share_uploads').whereNotIn('owner', living).delete()
@@ -194,7 +219,7 @@ export class ShareUploadsTable {
   }
 
   async extend(id: number, needed: number, wished: number): Promise<number | undefined> {
-    return this.database.transaction(async (query) => {
+    return this.turns.transaction(anyShare, async (query) => {
       const shareId = await shareOfUpload(query, id)
       if (shareId === undefined) throw new GatewayError('not_found', { detail: 'share_ended' })
       await lockUse(query, shareId)
@@ -221,7 +246,7 @@ export class ShareUploadsTable {
   }
 
   async finish(id: number, bytes: number, files: number): Promise<void> {
-    await this.database.transaction(async (query) => {
+    await this.turns.transaction(anyShare, async (query) => {
       const shareId = await shareOfUpload(query, id)
       if (shareId === undefined) return
       await query('share_uploads').where({ id }).delete()
@@ -261,13 +286,13 @@ async function leftOf(query: Knex, shareId: string): Promise<{ readonly bytes: n
   }
 }
 
-/** Whether another visit is stored: each one of a share with a limit is. */
+/** Whether another visit is stored. */
 async function hasRoom(query: Knex, shareId: string): Promise<boolean> {
   const limited = await query<StoredRow>('shares').where({ id: shareId }).andWhere('max_accessed', '>', 0).first()
-  if (limited !== undefined) return true
+  const most = maxStoredVisits[limited === undefined ? 'unlimited' : 'limited']
   const last = await query<StoredRow>('share_visits')
     .where({ share_id: shareId })
-    .offset(maxStoredVisits - 1)
+    .offset(most - 1)
     .first()
   return last === undefined
 }

@@ -26,7 +26,7 @@ import { PropertiesTable } from './properties.js'
 import type { FileRecords, Store } from './tables.js'
 import { RulesTable } from './rules.js'
 import { SecretsTable, SettingsTable } from './settings.js'
-import { ShareRootsTable, SharesTable, ShareUploadsTable, ShareVisitsTable } from './shares.js'
+import { ShareRootsTable, SharesTable, ShareTurns, ShareUploadsTable, ShareVisitsTable } from './shares.js'
 import { SignInsTable } from './sign-ins.js'
 import { writeSnapshot } from './snapshot.js'
 import { DriverStateTable, StoragesTable } from './storages.js'
@@ -86,6 +86,7 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     properties: new Presence('properties', knowsAll),
     attributes: new Presence('attributes', knowsAll),
   }
+  const turns = new ShareTurns(database)
   return {
     ...fileRecords(database, presence, node),
     relaxed: { ...fileRecords(engine.relaxed, presence, node), tasks: new TasksTable(engine.relaxed, node) },
@@ -103,8 +104,8 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     grants: new GrantsTable(database),
     shares: new SharesTable(database),
     shareRoots: new ShareRootsTable(database),
-    shareVisits: new ShareVisitsTable(database),
-    shareUploads: new ShareUploadsTable(database, node),
+    shareVisits: new ShareVisitsTable(database, turns),
+    shareUploads: new ShareUploadsTable(database, turns, node),
     installation: {
       assertNew: (isFirst) => assertNew(database, isFirst),
       replace: (by, isFirst) => replaceInstallation(database, by, isFirst),

@@ -329,8 +329,8 @@ export interface Store extends FileRecords {
     isIn(shareId: string, visitor: Visitor, time: number): Promise<boolean>
     /**
      * As `isIn`; begins a visit otherwise, and counts it, if the share may have one more. Undefined if it may not. In
-     * one transaction, so that of concurrent calls none passes the limit. Of a share without a limit, more than
-     * `maxStoredVisits` are counted and not stored.
+     * one transaction, so that of concurrent calls none passes the limit. While 10,000 visits of a share are stored,
+     * or 100,000 of one with a limit, further ones are counted and not stored: each request then begins another one.
      */
     enter(shareId: string, visitor: Visitor, time: number): Promise<'begun' | 'in' | undefined>
     /** Deletes those that began more than `time` milliseconds ago. */

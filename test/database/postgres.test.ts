@@ -10,7 +10,7 @@ import { lacks } from '../programs.js'
 import { makeCertificate } from '../servers/certificates.js'
 import { startPostgres } from '../servers/postgres.js'
 import { thisServer } from './engines.js'
-import { ruleRow, userRow } from './store-rows.js'
+import { ruleRow, shareRow, userRow } from './store-rows.js'
 
 const skip = lacks('postgres', 'initdb')
 
@@ -57,6 +57,34 @@ void t.test('a server that accepts connections and does not answer is unavailabl
   await once(silent, 'listening')
   await t.rejects(store.users.insert(userRow({ username: 'ada' })), { code: 'unavailable' })
 })
+
+void t.test(
+  'many visits of a share, which wait for one another, leave connections to all else',
+  { skip },
+  async (t) => {
+    const server = await thisServer()
+    const url = await server.createDatabase()
+    const store = await openStore(url)
+    t.teardown(() => store.close())
+    const { id: creatorId } = await store.users.insert(userRow({ username: 'ada' }))
+    await store.shares.insert(shareRow({ id: 's', creatorId, maxVisits: 30 }), [], 0)
+    // As a node that is slow.
+    const held = server.query(`begin; update share_use set accessed = accessed; select pg_sleep(2); commit`, url)
+    await wait(300)
+    const visits = Array.from({ length: 40 }, (_, number) => {
+      const name = String(number)
+      return store.shareVisits.enter('s', { cookie: name, issued: name, client: name }, 60_000)
+    })
+    const uploads = Array.from({ length: 40 }, () => store.shareUploads.reserve('s', 1, 1))
+    let areHeld = true
+    void held.then(() => (areHeld = false))
+    await store.nodes.all()
+    await store.settings.set(new Map([['a', '1']]))
+    t.ok(areHeld, 'nobody else has waited')
+    t.equal((await Promise.all(visits)).filter((visit) => visit === 'begun').length, 30)
+    t.equal((await Promise.all(uploads)).filter((id) => id !== undefined).length, 40)
+  },
+)
 
 void t.test('paths sort by bytes, whatever the locale of the database', { skip }, async (t) => {
   const server = await thisServer()

@@ -32,6 +32,27 @@ async function elsewhere(file: string, script: string): Promise<string> {
 
 const wait = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
+void t.test('as many visits of a share are stored as it may have, and no more than 100,000', async (t) => {
+  const file = join(t.testdir(), 'tidegate.db')
+  const store = await openStore(file)
+  const { shares, shareVisits, users } = store
+  const { id: creatorId } = await users.insert(userRow({}))
+  await shares.insert(shareRow({ id: 's', creatorId, maxVisits: 1_000_000 }), [], 0)
+  await databaseOf(
+    file,
+    `insert into share_visits (share_id, cookie, client, shown, started)
+     with recursive number(n) as (select 1 union all select n + 1 from number where n < 99999)
+     select 's', n, n, 1, 0 from number`.replaceAll('\n', ' '),
+  )
+  const visitor = (name: string) => ({ cookie: name, issued: name, client: name })
+  t.equal(await shareVisits.enter('s', visitor('last'), 1000), 'begun')
+  t.equal(await shareVisits.enter('s', visitor('another'), 1000), 'begun')
+  t.ok(await shareVisits.isIn('s', visitor('last'), 60_000))
+  t.notOk(await shareVisits.isIn('s', visitor('another'), 60_000))
+  t.equal((await shares.use(['s'])).get('s')?.visits, 2)
+  await store.close()
+})
+
 const property = (name: string, value = name): Property => ({ namespace: 'urn:x', name, value, language: '' })
 
 void t.test('a new database and its side files are readable by their owner only', async (t) => {
