@@ -5,6 +5,7 @@
  */
 import { pipeline, Transform } from 'node:stream'
 import { GatewayError } from '../base/errors.js'
+import { FairShare } from '../base/fair-share.js'
 import type { Log } from '../base/log.js'
 import { foldCase, type Path } from '../base/path.js'
 import type { Source } from '../contract/call-options.js'
@@ -13,24 +14,44 @@ import type { Store } from '../database/tables.js'
 /** Bytes that an upload of unknown size reserves at a time, if the limit leaves as many. */
 const step = 8 * 1024 * 1024
 
+/** Copies of visitors at a time, in this process; and those of one network. */
+const maxCopies = 16
+const maxCopiesOfNetwork = 4
+
+/** How slowly a body may arrive: nobody else can have what its upload has reserved. */
+interface Pace {
+  readonly bytesPerSecond: number
+  /** Milliseconds for which a body may be later than that. */
+  readonly patience: number
+  /** Milliseconds between two looks. */
+  readonly interval: number
+}
+
+const usualPace: Pace = { bytesPerSecond: 4096, patience: 120_000, interval: 5000 }
+
 export class ShareUploads {
-  /** Ends of uploads that the database has not stored. */
+  /** Copies that are running, by network: each may measure and copy a large tree. Others wait. */
+  readonly copies = new FairShare(maxCopies, { most: maxCopiesOfNetwork })
+  /** Writes of the ends of uploads that have failed. The next upload tries them again. */
   readonly #unsettled = new Set<() => Promise<void>>()
 
+  /** `pace`: another one for tests. */
   constructor(
     private readonly rows: Store['shareUploads'],
     private readonly log: Pick<Log, 'warn'>,
+    private readonly pace = usualPace,
   ) {}
 
   /**
-   * Reserves the bytes of an upload, as far as they are known, and the number of files that it makes. The caller must
-   * finish or release it. Rejects with `no_space` (`share_full`) if the limits of the share do not allow it.
+   * Reserves the bytes of an upload, as far as they are known, and the number of files and folders that it makes. The
+   * caller must finish or release it. Rejects with `no_space` (`share_full`) if the limits of the share do not allow
+   * it.
    */
   async begin(shareId: string, bytes = 0, files = 1): Promise<ShareUpload> {
     for (const settle of this.#unsettled) await this.#settle(settle)
     const id = await this.rows.reserve(shareId, bytes, files)
     if (id === undefined) throw shareFull()
-    return new ShareUpload(this.rows, id, bytes, (end) => this.#settle(end))
+    return new ShareUpload(this.rows, id, bytes, this.pace, (end) => this.#settle(end))
   }
 
   /** Whether a running upload of a visitor will have this path of the whole tree. */
@@ -38,7 +59,7 @@ export class ShareUploads {
     return this.rows.isClaimed(foldCase(at))
   }
 
-  /** Never rejects: what was stored is stored. Until the database answers, the reservation counts. */
+  /** Never rejects, because what was stored is stored. Until the write succeeds, the reservation counts. */
   async #settle(end: () => Promise<void>): Promise<void> {
     try {
       await end()
@@ -59,6 +80,7 @@ export class ShareUpload {
     private readonly rows: Store['shareUploads'],
     private readonly id: number,
     private reserved: number,
+    private readonly pace: Pace,
     private readonly settle: (end: () => Promise<void>) => Promise<void>,
   ) {}
 
@@ -72,7 +94,10 @@ export class ShareUpload {
     return this.rows.claim(this.id, foldCase(at))
   }
 
-  /** The same source. Its stream fails with `no_space` (`share_full`) before a byte that could not be reserved. */
+  /**
+   * The same source. Its stream fails with `no_space` (`share_full`) before a byte that could not be reserved, and with
+   * `timeout` if it arrives too slowly.
+   */
   counted(source: Source): Source {
     if (source.bytes !== undefined) {
       this.#received = source.bytes.length
@@ -82,6 +107,7 @@ export class ShareUpload {
       ...source,
       rereadable: false,
       read: async (range, options) => {
+        this.#received = 0
         const counter = new Transform({
           transform: (chunk: Buffer, _encoding, done) => {
             this.#received += chunk.length
@@ -91,9 +117,25 @@ export class ShareUpload {
         })
         // An error of either stream destroys both. The reader receives it from the counter.
         pipeline(await source.read(range, options), counter, () => undefined)
+        this.#endIfSlow(counter)
         return counter
       },
     }
+  }
+
+  /** Time in which something that has arrived waits for the storage does not count. */
+  #endIfSlow(body: Transform): void {
+    const { bytesPerSecond, patience, interval } = this.pace
+    let waited = 0
+    const timer = setInterval(() => {
+      if (body.writableEnded || body.writableLength > 0 || body.readableLength > 0) return
+      waited += interval
+      const expected = (bytesPerSecond * (waited - patience)) / 1000
+      if (this.#received < expected) body.destroy(new GatewayError('timeout', { reason: 'the upload is too slow' }))
+    }, interval).unref()
+    body.once('close', () => {
+      clearInterval(timer)
+    })
   }
 
   async #reserveMore(): Promise<void> {
@@ -108,7 +150,7 @@ export class ShareUpload {
     this.#received = bytes
   }
 
-  /** Counts what was stored. `files`: how many were made. */
+  /** Counts what was stored. `files`: how many files and folders were made. */
   async finish(files: number): Promise<void> {
     this.#hasEnded = true
     await this.settle(() => this.rows.finish(this.id, this.#received, files))

@@ -32,6 +32,8 @@ const maxTries = 1000
 /** Longer ends of names are no extensions, in bytes. */
 const maxExtension = 64
 
+type CopyOptions = Omit<TransferOptions, 'advance' | 'beforeItems'>
+
 export class SharedTree extends VirtualFs {
   constructor(
     dependencies: TreeDependencies,
@@ -56,7 +58,8 @@ export class SharedTree extends VirtualFs {
     return this.#changing(options, async (mode) => {
       if (mode === 'upload') return this.#add(path, source, options)
       const isThere = await this.#isThere(path, options)
-      const replacing = (upload: ShareUpload) => super.write(path, upload.counted(source), options)
+      const counted = { ...options, makingFolder: (make: () => Promise<void>) => this.#makeFolder(make) }
+      const replacing = (upload: ShareUpload) => super.write(path, upload.counted(source), counted)
       return this.#counting(source.size, isThere ? 0 : 1, replacing)
     })
   }
@@ -64,52 +67,64 @@ export class SharedTree extends VirtualFs {
   /**
    * What it makes counts as uploaded. Rejects as `write`, and as `VirtualFs.copy`. A copy that fails after it has made
    * its folder counts as a whole, because what it has stored is not known. Of what others add to the source meanwhile,
-   * the bytes count and the files do not.
+   * the bytes count and the files do not. One network makes only some copies at a time, and waits with others.
    */
-  override copy(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
-    return this.#changing(options, async () => {
-      const { bytes, files } = await this.#sizeOf(from, options)
-      const before = await this.#kindOf(to, options)
-      const made = before === 'file' && files === 1 ? 0 : files
-      const upload = await this.uploads.begin(this.#share.id, bytes, made)
-      upload.copied(bytes)
-      let done = 0
-      const growth = new AbortController()
-      const joined = joinSignals(options.signal, growth.signal)
-      // What is copied may grow meanwhile.
-      const advance = (more: number) => {
-        done += more
-        if (done <= bytes) return
-        upload.copied(done)
-        growth.abort()
-      }
-      try {
-        const result = await super.copy(from, to, { ...options, advance, signal: joined.signal })
-        await upload.finish(made)
-        return result
-      } catch (error) {
-        if (before !== 'folder' && (await this.#kindOf(to).catch(() => 'folder')) === 'folder')
-          await upload.finish(files)
-        throw growth.signal.aborted ? shareFull() : error
-      } finally {
-        joined.release()
-        await upload.release()
-      }
-    })
+  override copy(from: Path, to: Path, options: CopyOptions): Promise<TransferResult> {
+    const { copies } = this.uploads
+    const copy = () => this.#changing(options, () => this.#copy(from, to, options))
+    return copies.run(this.principal.holder, copy, options.signal)
   }
 
-  /** What a copy of it makes. */
-  async #sizeOf(path: Path, { signal, deep }: TransferOptions): Promise<{ bytes: number; files: number }> {
-    const { kind, size } = await super.stat(path, { signal })
-    if (kind !== 'folder') return { bytes: size, files: 1 }
-    let [bytes, files] = [0, 0]
-    if (deep === false) return { bytes, files }
-    for await (const { entry } of super.members(path, [], { signal })) {
-      if (entry.kind === 'folder') continue
-      bytes += entry.size
-      files += 1
+  async #copy(from: Path, to: Path, options: CopyOptions): Promise<TransferResult> {
+    const growth = new AbortController()
+    const joined = joinSignals(options.signal, growth.signal)
+    const { signal } = joined
+    let upload: ShareUpload | undefined
+    let size = { bytes: 0, made: 0 }
+    let before: Entry['kind'] | undefined
+    let done = 0
+    const beforeItems = async () => {
+      before = await this.#kindOf(to, { signal })
+      size = await this.#sizeOf(from, before, { ...options, signal })
+      upload = await this.uploads.begin(this.#share.id, size.bytes, size.made)
+      upload.copied(size.bytes)
     }
-    return { bytes, files }
+    // What is copied may grow meanwhile.
+    const advance = (more: number) => {
+      done += more
+      if (done <= size.bytes) return
+      upload?.copied(done)
+      growth.abort()
+    }
+    try {
+      const result = await super.copy(from, to, { ...options, beforeItems, advance, signal })
+      await upload?.finish(size.made)
+      return result
+    } catch (error) {
+      const isMade = async () => (await this.#kindOf(to).catch(() => 'folder')) === 'folder'
+      if (upload !== undefined && before !== 'folder' && (await isMade())) await upload.finish(size.made)
+      throw growth.signal.aborted ? shareFull() : error
+    } finally {
+      joined.release()
+      await upload?.release()
+    }
+  }
+
+  /** What a copy makes: bytes, and files and folders. `before`: what is at its target. */
+  async #sizeOf(
+    from: Path,
+    before: Entry['kind'] | undefined,
+    { signal, deep }: CopyOptions,
+  ): Promise<{ readonly bytes: number; readonly made: number }> {
+    const { kind, size } = await super.stat(from, { signal })
+    if (kind !== 'folder') return { bytes: size, made: before === 'file' ? 0 : 1 }
+    let [bytes, made] = [0, 1]
+    if (deep === false) return { bytes, made }
+    for await (const { entry } of super.members(from, [], { signal })) {
+      made += 1
+      if (entry.kind !== 'folder') bytes += entry.size
+    }
+    return { bytes, made }
   }
 
   async #kindOf(path: Path, { signal }: AccessOptions = {}): Promise<Entry['kind'] | undefined> {
@@ -117,7 +132,16 @@ export class SharedTree extends VirtualFs {
   }
 
   override mkdir(path: Path, options: FolderOptions = {}): Promise<void> {
-    return this.#changing(options, () => super.mkdir(path, options))
+    const counted = { ...options, makingFolder: (make: () => Promise<void>) => this.#makeFolder(make) }
+    return this.#changing(options, () => super.mkdir(path, counted))
+  }
+
+  /** A folder counts as a file. */
+  async #makeFolder(make: () => Promise<void>): Promise<void> {
+    await this.#counting(0, 1, async () => {
+      await make()
+      return { created: true }
+    })
   }
 
   /** A file that is made to be locked counts as one that is uploaded. */
@@ -203,6 +227,7 @@ export class SharedTree extends VirtualFs {
     const { signal, modified } = options
     const pathOf = (number: number) => childOf(root, numbered(name, number))
     return this.#counting(source.size, 1, async (upload) => {
+      // No name is free if the creator may write none of them, or too many exist.
       const first = await firstFree((number) => this.#isFree(pathOf(number), options))
       if (first === undefined) throw notWritable()
       for (let number = first; number < first + maxTries; number++) {
@@ -212,6 +237,7 @@ export class SharedTree extends VirtualFs {
         } catch (error) {
           // Somebody has just made it.
           if (!isTaken(error)) throw error
+          // A body that was read once cannot be stored by another name.
           if (!source.rereadable && !upload.isUnread) break
         }
       }

@@ -9,7 +9,7 @@ import type { Path } from '../base/path.js'
 import type { Access } from './access.js'
 import type { OnePath, Target, TwoPaths } from './change.js'
 import { removeEntry } from './follow-up.js'
-import { makeMissingParents } from './missing-folders.js'
+import { makeFolder, makeMissingParents } from './missing-folders.js'
 import type { ChangeOptions } from './operation-options.js'
 import { hasPreconditions } from './preconditions.js'
 import { authorizeSymlink } from './symlinks.js'
@@ -39,7 +39,7 @@ export async function mkdir(access: Access, path: Path, options: FolderOptions):
     await makeMissingParents(access, at, { ...options, preferred })
   }
   await making.underLocks(async ({ entry, storage, inner, signal }) => {
-    if (!entry) await storage.mkdir(inner, { signal })
+    if (!entry) await makeFolder(() => storage.mkdir(inner, { signal }), options)
   })
 }
 

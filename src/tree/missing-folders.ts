@@ -53,10 +53,15 @@ async function makeMissingFolders(
     })
     await making.underLocks(async ({ entry, storage, inner, signal }) => {
       // Another request may have made it meanwhile.
-      if (!entry) await storage.mkdir(inner, { signal })
+      if (!entry) await makeFolder(() => storage.mkdir(inner, { signal }), options)
     })
   }
   return missing.length
+}
+
+/** Calls `make`, or has it called by whoever wants to know of each folder that is made. */
+export function makeFolder(make: () => Promise<void>, { makingFolder }: ChangeOptions): Promise<void> {
+  return makingFolder === undefined ? make() : makingFolder(make)
 }
 
 /**
@@ -66,9 +71,15 @@ async function makeMissingFolders(
 export async function makeMissingParents(
   access: Access,
   at: Path,
-  { signal, password, lockTokens, preferred }: ChangeOptions & { readonly preferred: Storage | undefined },
+  {
+    signal,
+    password,
+    lockTokens,
+    makingFolder,
+    preferred,
+  }: ChangeOptions & { readonly preferred: Storage | undefined },
 ): Promise<void> {
-  const options = { signal, password, lockTokens, preferred }
+  const options = { signal, password, lockTokens, makingFolder, preferred }
   const authorize = async (folder: Path) => {
     access.authorize('mkdir', folder, options)
     await assertNoSymlink(access, 'mkdir', access.place(folder), options)

@@ -22,6 +22,8 @@ export interface ChangeOptions extends AccessOptions, Preconditions {
   readonly lockTokens?: readonly string[] | undefined
   readonly modified?: Date | undefined
   readonly mode?: number | undefined
+  /** Makes a folder by calling `make`. Called for each folder that is made, also for missing ones above the path. */
+  readonly makingFolder?: ((make: () => Promise<void>) => Promise<void>) | undefined
 }
 
 /** The result of a copy or move: whether nothing existed at the target before. */

@@ -32,6 +32,8 @@ export interface TransferOptions extends ChangeOptions {
   readonly merge?: boolean | undefined
   /** For a task: the transfer may have been started by an earlier run. */
   readonly journal?: CopyJournal | undefined
+  /** Called when all checks have passed, before anything is transferred item by item. A rejection changes nothing. */
+  readonly beforeItems?: (() => Promise<void>) | undefined
   /** Called with the number of bytes that are done; negative for bytes of an item that failed. */
   readonly advance?: ((bytes: number) => void) | undefined
   /** Called for each source folder with names that are omitted because no path can hold them. */

@@ -309,6 +309,7 @@ async function itemByItem(access: Access, checked: CheckedTransfer): Promise<voi
   const { intents, store } = access.dependencies
   const { properties } = store
   const { userId } = access.principal
+  await options.beforeItems?.()
   if (kind === 'copy' && (await properties.hasWithin(source))) await properties.assertRoom(userId)
   const transfer = {
     ...checked,

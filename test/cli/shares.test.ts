@@ -71,8 +71,6 @@ void t.test('share commands take effect in a running daemon, and are judged as t
     '2',
     '--expires',
     '2100-01-01T00:00:00Z',
-    '--upload-max-bytes',
-    '1000',
     '--allow-from',
     '::1, 127.0.0.0/8',
   ]
@@ -87,7 +85,6 @@ void t.test('share commands take effect in a running daemon, and are judged as t
   })
   t.match(full, {
     expires: '2100-01-01T00:00:00.000Z',
-    upload_max_bytes: 1000,
     allow_from: ['::1', '127.0.0.0/8'],
     pwd: /^[a-z0-9]{20}$/,
   })
@@ -127,7 +124,8 @@ void t.test('share commands take effect in a running daemon, and are judged as t
   )
   t.match(await run(['share', 'enable', 'docs']), { status: 0, out: 'the share docs is enabled\n' })
   t.ok(await shows('docs', 'a.txt'))
-  await share(['edit', 'docs', '--password-stdin', '--mode', 'upload'], 'a secret\n')
+  const drop = ['edit', 'docs', '--password-stdin', '--mode', 'upload', '--upload-max-bytes', '1000']
+  t.match(await share(drop, 'a secret\n'), { upload_max_bytes: 1000 })
   t.ok(await shows('docs', '', 'a secret'), 'visitors who upload see nothing')
   t.notMatch((await run(['share', 'list', '--json'])).out, 'a secret')
   t.match((await run(['share', 'show', 'docs'])).out, /^pwd +a secret$/m)

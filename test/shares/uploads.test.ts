@@ -199,7 +199,7 @@ void t.test('in a share to read and upload to, files are replaced, and folders m
   t.match(put, { status: 201, text: 'd.txt\n' })
   t.equal(put.headers.get('location'), `${admin.url}/sd/${id}/new/deep/d.txt`)
   t.match(await visitor.ask(`/sd/${id}/new/deep/d.txt`, { method: 'PUT', body: 'dd' }), { status: 200 })
-  t.match(await shown(admin, id), { uploaded_files: 2, uploaded_bytes: 'replacedcddd'.length })
+  t.match(await shown(admin, id), { uploaded_files: 6, uploaded_bytes: 'replacedcddd'.length }, 'with folders')
 
   const open = await gateway.visitorAccess.open(id, {
     ...{ protocol: http, address: '127.0.0.1', userAgent: 'test', code: '', cookie: undefined, begins: true },

@@ -38,7 +38,7 @@ export const shareData = z
     allow_from: z.array(z.string()).describe('The addresses and networks of visitors. Empty: any.'),
     webdav: z.boolean().describe('Whether visitors can also open it as a drive (WebDAV).'),
     upload_max_bytes: z.int().describe('Of all uploads together. 0: no limit.'),
-    upload_max_files: z.int().describe('The same for the number of files.'),
+    upload_max_files: z.int().describe('The same for the number of files and folders.'),
     uploaded_bytes: z.int(),
     uploaded_files: z.int(),
     created: timestamp,
@@ -85,7 +85,7 @@ export const shareFields = {
     .describe('The addresses and networks of visitors. Empty: any.'),
   webdav: optionalField(flagValue).describe('Whether visitors can also open it as a drive (WebDAV).'),
   upload_max_bytes: optionalField(integerValue).describe('Of all uploads together. 0: no limit.'),
-  upload_max_files: optionalField(integerValue).describe('The same for the number of files.'),
+  upload_max_files: optionalField(integerValue).describe('The same for the number of files and folders.'),
 }
 
 type AskedFields = z.output<z.ZodObject<typeof shareFields>>

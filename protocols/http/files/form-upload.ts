@@ -79,8 +79,8 @@ export async function filePart(request: IncomingMessage, signal: AbortSignal): P
 
 /**
  * Calls `save` with the name and the content of every part `file`, one after the other, in their order. Resolves when
- * all are saved and the form has ended. Rejects as the stream of `filePart`, with the first error of `save`, after which
- * nothing more is saved, and with `too_large` for a form of more than 1,000 parts.
+ * all are saved and the form has ended. Rejects as the stream of `filePart`, with the first error of `save`, after
+ * which nothing more is saved, and with `too_large` for a form of more than 1,000 parts.
  */
 export async function eachFilePart(
   request: IncomingMessage,

@@ -441,18 +441,19 @@ void t.test('shares as drives', async (t) => {
 
   await t.test('the limits of uploads are those of copies too', async (t) => {
     await house.fill('/small', { 'folder/five': '12345' })
-    const id = await house.share(['/small'], { mode: 'both', uploadMaxBytes: 12, uploadMaxFiles: 3 })
+    const id = await house.share(['/small'], { mode: 'both', uploadMaxBytes: 12, uploadMaxFiles: 5 })
     const drive = house.visitor(id)
     const to = (path: string) => ({ destination: house.url(id, path) })
     t.equal((await drive('PUT', '/large', {}, 'x'.repeat(13))).status, 507)
     t.equal((await drive('PUT', '/six', {}, '123456')).status, 201)
     t.equal((await drive('COPY', '/folder', to('/copy'))).status, 201)
     t.equal((await drive('COPY', '/folder', to('/again'))).status, 507, 'bytes')
-    t.equal((await drive('COPY', '/folder', { ...to('/empty'), depth: '0' })).status, 201, 'a folder alone has none')
+    t.equal((await drive('COPY', '/folder', { ...to('/empty'), depth: '0' })).status, 201, 'a folder alone')
     t.equal((await drive('PUT', '/one', {}, '1')).status, 201)
     t.equal((await drive('PUT', '/empty/nothing', {}, '')).status, 507, 'files')
+    t.equal((await drive('MKCOL', '/more')).status, 507, 'a folder counts as a file')
     t.equal((await drive('LOCK', '/empty/locked', depth0, lockinfo('exclusive'))).status, 507)
-    t.match((await gateway.shares.use([id])).get(id), { uploadedBytes: 12, uploadedFiles: 3 })
+    t.match((await gateway.shares.use([id])).get(id), { uploadedBytes: 12, uploadedFiles: 5 })
   })
 
   await t.test('dead properties are refused, and those that Windows keeps are short', async (t) => {
