@@ -17,13 +17,21 @@ export interface Log extends DriverLog {
 
 /** Errors that are logged already. */
 const logged = new WeakSet<GatewayError>()
-/** The mount paths of the storages whose drivers threw unexpected errors. */
+/** The mount paths of the storages whose drivers threw these errors. */
 const storages = new WeakMap<Error, Path>()
 
-/** Records the storage that an internal error came from, for its log line. Of nested storages, the innermost. */
+/**
+ * Records the storage that an error came from. Of nested storages, the innermost. Nothing of `not_found`, the most
+ * frequent one, whose reason nobody asks for.
+ */
 export function recordStorage(error: GatewayError, mountPoint: Path): void {
   const cause = error.cause ?? error
-  if (error.code === 'internal' && cause instanceof Error && !storages.has(cause)) storages.set(cause, mountPoint)
+  if (error.code !== 'not_found' && cause instanceof Error && !storages.has(cause)) storages.set(cause, mountPoint)
+}
+
+/** The mount path of the storage that an error came from, as far as it was recorded. */
+export function storageOfError(error: Error): Path | undefined {
+  return storages.get(error) ?? (error.cause instanceof Error ? storageOfError(error.cause) : undefined)
 }
 
 interface FailureDetails {
@@ -55,7 +63,7 @@ export function logInternal(log: DriverLog, error: GatewayError, details: object
   logged.add(error)
   if (!isTree) {
     const cause = error.cause ?? error
-    const storage = cause instanceof Error ? storages.get(cause) : undefined
+    const storage = storageOfError(error)
     log.error({ ...details, ...(storage !== undefined && { storage }), err: cause }, error.message)
   } else for (const failure of error.failures) logInternal(log, failure.error.at(error.op, failure.path), details)
 }

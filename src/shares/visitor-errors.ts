@@ -3,6 +3,7 @@
  * storages and names of the tree are left out.
  */
 import { GatewayError, toGatewayError, type ErrorCode, type ErrorDetail } from '../base/errors.js'
+import { storageOfError } from '../base/log.js'
 
 /** Details that visitors get unchanged: they are about the share, or about a name that the visitor has sent. */
 const toldDetails: ReadonlySet<ErrorDetail> = new Set<ErrorDetail>([
@@ -18,20 +19,29 @@ const toldDetails: ReadonlySet<ErrorDetail> = new Set<ErrorDetail>([
 /** Codes by which the policy refuses something to the creator of a share. Visitors get `not_found` for them. */
 export const refusedToCreator: readonly ErrorCode[] = ['denied', 'hidden', 'password_required']
 
-/** Codes whose reasons are about the request alone, so that visitors get them. */
+/** Codes whose reasons are about the request alone, so that visitors get them, unless a storage has given them. */
 const ownReasons: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['throttled', 'precondition_failed'])
+
+/** In place of the reasons of storages, where the sentence of the code says too little. */
+const reasonsOfStorages: Readonly<Partial<Record<ErrorCode, string>>> = {
+  invalid: 'this name or this content cannot be stored here',
+}
 
 /** The error that a visitor gets. */
 export function visitorError(thrown: unknown): GatewayError {
   const error = toGatewayError(thrown)
-  if (error.detail !== undefined && toldDetails.has(error.detail)) return error
-  // The path of the request, which has no names but the visitor's.
-  if (error.code === 'invalid' || error.code === 'internal' || error.code === 'aborted') return error
+  const { code, detail, retryAfter } = error
+  if (detail !== undefined && toldDetails.has(detail)) return error
+  // No protocol tells the reason of an internal error.
+  if (code === 'internal') return error
+  const isOfStorage = storageOfError(error) !== undefined
+  // The path of the request has no names but the visitor's.
+  if (!isOfStorage && (code === 'invalid' || code === 'aborted')) return error
   // The account of the creator, or the share, has just changed.
-  if (error.code === 'unauthenticated') return new GatewayError('not_found', { detail: 'share_ended', cause: error })
-  const code = refusedToCreator.includes(error.code) ? 'not_found' : error.code
-  const reason = ownReasons.has(error.code) ? error.reason : undefined
-  return new GatewayError(code, { reason, retryAfter: error.retryAfter, cause: error })
+  if (code === 'unauthenticated') return new GatewayError('not_found', { detail: 'share_ended', cause: error })
+  const reason = isOfStorage ? reasonsOfStorages[code] : ownReasons.has(code) ? error.reason : undefined
+  const told = refusedToCreator.includes(code) ? 'not_found' : code
+  return new GatewayError(told, { reason, retryAfter, cause: error })
 }
 
 /** Runs `work`, and rejects with the error for a visitor. */

@@ -259,7 +259,8 @@ void t.test('the limits hold for all uploads together, and give back what was no
   const visitor = new Visitor(admin)
   t.match(await visitor.put(`/@s/${id}/long`, 'x'.repeat(21)), full)
   const sha256 = createHash('sha256').update('other').digest('hex')
-  t.match(await visitor.put(`/@s/${id}/wrong`, 'x'.repeat(20), { 'x-file-sha256': sha256 }), { code: 400 })
+  const wrong = { code: 400, message: 'the content does not have the announced sha256' }
+  t.match(await visitor.put(`/@s/${id}/wrong`, 'x'.repeat(20), { 'x-file-sha256': sha256 }), wrong)
   t.match(await visitor.put(`/@s/${id}/one`, 'x'.repeat(8)), { code: 200 })
   t.match(await visitor.put(`/@s/${id}/two`, ''), { code: 200 })
   t.match(await visitor.put(`/@s/${id}/three`, ''), { code: 200 })

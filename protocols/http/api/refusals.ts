@@ -193,6 +193,12 @@ export const visitorChangeRefusals: readonly Refusal[] = [
     { detail: 'share_not_writable' },
     'visitors of the share, or its creator, may not do this here',
   ),
+  {
+    code: 400,
+    text: 'this name or this content cannot be stored here',
+    error: 'invalid',
+    when: 'the storage refuses it: visitors are not told what kind of storage that is, and why',
+  },
 ]
 
 /** Errors of uploads of visitors, in addition to `visitorRefusals`. */
