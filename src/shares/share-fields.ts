@@ -80,6 +80,30 @@ export function checkShareFields(fields: Partial<ShareRow>): void {
   networksOf(allowFrom)
 }
 
+/** The fields of which some have no effect in some modes. */
+type ModeFields = Pick<ShareRow, 'mode' | 'webdav' | 'uploadMaxBytes' | 'uploadMaxFiles'>
+
+/** Throws `invalid` if one of them has no effect in this mode. */
+export function checkModeFields({ mode, webdav, uploadMaxBytes, uploadMaxFiles }: ModeFields): void {
+  if (mode === 'upload' && webdav) throw invalid('a share to upload to is no drive: its visitors see nothing')
+  if (mode === 'read' && (uploadMaxBytes > 0 || uploadMaxFiles > 0)) {
+    throw invalid('a share to read from has no limit of uploads: its visitors upload nothing')
+  }
+}
+
+/** Throws as `checkModeFields`, if a change of a share is about one of them. */
+export function checkModeChange(before: ModeFields, changes: Partial<ModeFields>): void {
+  const after: ModeFields = {
+    mode: changes.mode ?? before.mode,
+    webdav: changes.webdav ?? before.webdav,
+    uploadMaxBytes: changes.uploadMaxBytes ?? before.uploadMaxBytes,
+    uploadMaxFiles: changes.uploadMaxFiles ?? before.uploadMaxFiles,
+  }
+  const isChanged = (Object.keys(after) as (keyof ModeFields)[]).some((field) => after[field] !== before[field])
+  // What an older version has stored does not keep the rest of a share from being changed.
+  if (isChanged) checkModeFields(after)
+}
+
 /**
  * Throws `invalid` if these cannot be the files and folders of one share: several appear in one folder by their names.
  */

@@ -1,14 +1,22 @@
-/** The shares of all users, mirrored in memory. Their files and folders follow these as folder rules do. */
+/** The shares of all users, mirrored in memory. Their paths follow moved files and folders, as those of rules do. */
 import type { BlockList } from 'node:net'
+import { isDeepStrictEqual } from 'node:util'
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import type { Path } from '../base/path.js'
-import { isDeepStrictEqual } from 'node:util'
 import type { ShareRoot, ShareRow, ShareUse } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
 import { networksOf } from '../net/addresses.js'
 import { PathMirror, type FoldedPath } from '../tree/path-mirror.js'
-import { checkShareCount, checkRoots, checkShareFields, checkShareId, randomShareId } from './share-fields.js'
+import {
+  checkModeChange,
+  checkModeFields,
+  checkRoots,
+  checkShareCount,
+  checkShareFields,
+  checkShareId,
+  randomShareId,
+} from './share-fields.js'
 
 export { shareModes } from '../database/rows.js'
 
@@ -29,7 +37,7 @@ export type ShareFields = Omit<ShareRow, 'id' | 'created'>
 interface SharesOptions {
   readonly store: Pick<Store, 'shares' | 'shareRoots'>
   readonly foldedPath: FoldedPath
-  /** Called when visitors of a share have to ask again: it has changed. */
+  /** Called with a share as it was before a change that ends the requests of its visitors. */
   readonly onChanged: (share: ShareRow) => void
   /** Milliseconds since 1970. */
   readonly now?: () => number
@@ -96,6 +104,7 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
    */
   async create(id: string, fields: ShareFields, roots: readonly Path[], visits = 0): Promise<StoredShare> {
     checkShareFields(fields)
+    checkModeFields(fields)
     checkRoots(roots, fields.mode)
     checkShareCount([...this.#byId.values()], fields.creatorId)
     const isTaken = (other: string) => this.#byId.has(other)
@@ -116,6 +125,7 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
     checkShareFields(changes)
     if (changes.id !== undefined) checkShareId(changes.id)
     const before = this.#byId.get(id)
+    if (before !== undefined) checkModeChange(before, changes)
     const { mode = before?.mode ?? 'read' } = changes
     if (roots !== undefined) checkRoots(roots, mode)
     else if (changes.mode !== undefined && before !== undefined)
@@ -151,7 +161,7 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
   }
 
   protected override index(): void {
-    // A move that begins or ends changes nothing here.
+    // Called also when a move begins or ends, which changes no share.
     if (this.#indexed === this.stored) return
     this.#indexed = this.stored
     const before = this.#byId
@@ -167,7 +177,7 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
     }
   }
 
-  /** A share has one root for a path. */
+  /** A path is a root of a share once. */
   protected override subjectOf({ shareId }: MirroredRoot): string {
     return shareId
   }
@@ -194,10 +204,10 @@ function withRoots(row: ShareRow, roots: readonly ShareRoot[]): StoredShare {
  */
 function isChanged(before: StoredShare, after: StoredShare | undefined): boolean {
   if (after === undefined) return true
-  const limits = ({ creatorId, mode, code, expires, disabled, allowFrom, webdav }: StoredShare) => ({
-    ...{ creatorId, mode, code, expires, disabled, allowFrom, webdav },
-  })
-  if (!isDeepStrictEqual(limits(before), limits(after))) return true
+  const access = ({ creatorId, mode, code, expires, disabled, allowFrom, webdav }: StoredShare) => {
+    return [creatorId, mode, code, expires, disabled, allowFrom, webdav]
+  }
+  if (!isDeepStrictEqual(access(before), access(after))) return true
   const isThere = (root: ShareRoot) =>
     after.roots.some(
       ({ id, removed, path }) =>

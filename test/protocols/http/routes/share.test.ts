@@ -32,7 +32,7 @@ void t.test('a share has the fields of the family, and those that this gateway a
     extract_folder: 'front',
   }
   const added = {
-    mode: 'upload',
+    mode: 'both',
     allow_from: ['192.0.2.0/24', '2001:db8::1'],
     webdav: true,
     upload_max_bytes: 1000,
@@ -54,6 +54,26 @@ void t.test('a share has the fields of the family, and those that this gateway a
   t.match(updated, { code: 200, data: { ...added, accessed: 4, disabled: false, state: 'active', pwd: 'code' } })
   const reset = await ann.post('/api/share/update', { id, files: ['/a/docs'] })
   t.match(reset, { code: 200, data: { ...added, pwd: '', accessed: 0, expires: null, remark: '', max_accessed: 0 } })
+})
+
+void t.test('what has no effect in a mode is refused, and a share that has it can be changed otherwise', async (t) => {
+  const { admin, ann } = await household(t)
+  const noDrive = { code: 400, message: 'a share to upload to is no drive: its visitors see nothing' }
+  const noLimit = { code: 400, message: 'a share to read from has no limit of uploads: its visitors upload nothing' }
+  const files = ['/a/docs']
+  t.match(await ann.post('/api/share/create', { files, mode: 'upload', webdav: true }), noDrive)
+  for (const field of ['upload_max_bytes', 'upload_max_files']) {
+    t.match(await ann.post('/api/share/create', { files, [field]: 1 }), noLimit, field)
+  }
+  const id = await share(ann, files, { mode: 'both', webdav: true, upload_max_files: 1 })
+  t.match(await ann.post('/api/share/update', { id, files, mode: 'upload' }), noDrive)
+  t.match(await ann.post('/api/share/update', { id, files, mode: 'read' }), noLimit)
+  t.match(await ann.post('/api/share/update', { id, files, mode: 'upload', webdav: false }), { code: 200 })
+  // As an older version has stored it.
+  await admin.gateway.store.shares.update(id, { webdav: true }, undefined, undefined)
+  await admin.gateway.shares.reload()
+  t.match(await ann.post('/api/share/update', { id, files, remark: 'x' }), { code: 200, data: { webdav: true } })
+  t.match(await ann.post('/api/share/update', { id, files, webdav: false }), { code: 200, data: { webdav: false } })
 })
 
 void t.test('who may share what: the permission, the base folder by whole names, and what is there', async (t) => {
