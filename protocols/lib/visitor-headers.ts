@@ -1,5 +1,11 @@
-/** Headers of all responses to visitors of shares: nothing leads others to a share. */
-export const visitorHeaders = { 'Referrer-Policy': 'no-referrer', 'X-Robots-Tag': 'noindex' } as const
+/** Headers of responses to visitors of shares. */
+import type { ServerResponse } from 'node:http'
+
+/** Those of all responses: nothing leads others to a share. */
+export function setVisitorHeaders(response: ServerResponse): void {
+  response.setHeader('Referrer-Policy', 'no-referrer')
+  response.setHeader('X-Robots-Tag', 'noindex')
+}
 
 /** The Cache-Control of what visitors get of a share. `code`: that of the share. */
 export function visitorCaching(code: string): string {

@@ -13,7 +13,7 @@ import { shareFolder, type PathInShare } from '../../src/shares/path-in-share.js
 import { visitorError } from '../../src/shares/visitor-errors.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { signalOf, type Client } from '../lib/client.js'
-import { visitorCaching, visitorHeaders } from '../lib/visitor-headers.js'
+import { setVisitorHeaders, visitorCaching } from '../lib/visitor-headers.js'
 import { propfind } from './commands/propfind.js'
 import { parseAuthorization } from './credentials.js'
 import type { User } from './engine.js'
@@ -69,8 +69,17 @@ export class Drives {
    * Opens the share of a path for its visitor. Only its own credentials open it. Without an id, those of any share open
    * an empty folder. Rejects with `unauthenticated`, `throttled`, `not_found`, `denied` or a 410.
    */
-  async open(asked: DriveRequest, { id, path }: PathInShare): Promise<DriveVisitor> {
-    const { request, response } = asked
+  async open(asked: DriveRequest, at: PathInShare): Promise<DriveVisitor> {
+    try {
+      return await this.#open(asked, at)
+    } finally {
+      // The engine removes those that are set before.
+      setVisitorHeaders(asked.response)
+    }
+  }
+
+  async #open(asked: DriveRequest, { id, path }: PathInShare): Promise<DriveVisitor> {
+    const { request } = asked
     const { username, password } = basicOf(request)
     if (id !== '' && username !== id) throw wrongCredentials()
     try {
@@ -90,8 +99,6 @@ export class Drives {
       return visitorOf(id, { kind, fs, path: at, prefix, headers, name: at === root ? name : undefined })
     } catch (error) {
       throw openingError(error)
-    } finally {
-      for (const [header, value] of Object.entries(visitorHeaders)) response.setHeader(header, value)
     }
   }
 
@@ -113,6 +120,7 @@ export class Drives {
       if (toGatewayError(error).code === 'internal') throw error
       return undefined
     }
+    setVisitorHeaders(asked.response)
     return visitorOf(username, leadingTo(this.prefix, asked))
   }
 

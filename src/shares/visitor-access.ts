@@ -57,7 +57,7 @@ export const visitTime = 24 * 3600_000
 /** Different wrong codes of one network for one share after which all are refused, and the milliseconds until then. */
 export const codeLimit = { failures: 8, time: lockout.time }
 
-/** The form of the cookies, so that no visitor makes others store what it likes. */
+/** The form of the cookies. Others are ignored, so that a visitor cannot choose what is stored. */
 const cookieLength = 32
 const cookiePattern = /^[a-z2-9]{32}$/
 
@@ -84,9 +84,10 @@ export class VisitorAccess {
   }
 
   /**
-   * Opens a share for a visitor, and begins a visit unless the request is of one. Rejects with the details
-   * `share_id_missing`, `share_missing`, which networks that may not visit it get too, and drives of a share that is
-   * none, `share_ended`, or `share_code_wrong`, and with `throttled` after too many wrong codes.
+   * Opens a share for a visitor, and begins a visit unless the request is of one. Rejects with the detail
+   * `share_id_missing`, `share_missing` (also for a network that may not visit the share, and for a drive if the share
+   * is none), `share_ended` or `share_code_wrong`, and with `throttled` after too many wrong codes. Without the code
+   * visitors learn whether somebody or its date has ended it. Nothing else is asked before the code, and no storage.
    */
   async open(id: string, request: VisitorRequest): Promise<OpenShare> {
     if (id === '') throw new GatewayError('invalid', { detail: 'share_id_missing' })
@@ -94,14 +95,14 @@ export class VisitorAccess {
     if (share === undefined) throw shareMissing()
     if (share.networks !== undefined && !isWithinNetworks(share.networks, request.address)) throw shareMissing()
     if (request.asDrive === true && !isDrive(share)) throw shareMissing()
-    const roots = await this.#openRoots(share, request)
+    if (share.disabled || isExpired(share, this.#now())) throw shareEnded()
     this.#checkCode(share, request)
+    const roots = await this.#openRoots(share, request)
     return new OpenShare(share, roots, await this.#enter(share, roots, request))
   }
 
-  /** The roots that the creator may share now. Rejects with `share_ended` if the share cannot be opened. */
+  /** The roots that the creator may share now. Rejects with `share_ended` if there is none. */
   async #openRoots(share: StoredShare, { protocol, address, signal }: VisitorRequest): Promise<readonly OpenRoot[]> {
-    if (share.disabled || isExpired(share, this.#now())) throw shareEnded()
     const roots: OpenRoot[] = []
     for (const { path, removed } of share.roots) {
       if (removed) continue
@@ -214,7 +215,7 @@ export class VisitorAccess {
   }
 }
 
-/** Whether visitors may use a share as a drive. One to upload to shows nothing. */
+/** Whether visitors may use a share as a drive. One to upload to shows nothing: an older version stored such drives. */
 function isDrive({ webdav, mode }: ShareRow): boolean {
   return webdav && mode !== 'upload'
 }

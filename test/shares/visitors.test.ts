@@ -150,6 +150,32 @@ void t.test('without the code there is no link and no file, and eight wrong ones
   t.match(await visitor.list(`/@s/${other}`, { password: code }), { code: 200 }, 'another share is not locked')
 })
 
+void t.test('without the code visitors learn only whether somebody, or its date, has ended a share', async (t) => {
+  const { admin, ann } = await household(t)
+  const id = await share(ann, ['/home/ann/docs'], { pwd: 'code' })
+  const visitor = new Visitor(ann)
+  const past = await share(ann, ['/home/ann/docs'], { pwd: 'code', expires: '2020-01-01T00:00:00Z' })
+  t.match(await visitor.list(`/@s/${past}`), ended)
+  await admin.gateway.accounts.users.update(userId(admin, 'ann'), { disabled: true })
+  t.match(await visitor.list(`/@s/${id}`), { error: 'share_code_wrong' })
+  t.match(await visitor.list(`/@s/${id}`, { password: 'code' }), ended)
+  await admin.post(`/api/share/disable?id=${id}`)
+  for (let guess = 0; guess < 20; guess++) {
+    t.match(await visitor.list(`/@s/${id}`, { password: `guess ${guess}` }), ended, 'which costs no try')
+  }
+})
+
+void t.test('a code is sent in the URL, or in a header, which no log has', async (t) => {
+  const { ann } = await household(t)
+  const id = await share(ann, ['/home/ann/docs'], { pwd: 'code' })
+  const get = (query: string, headers: Record<string, string> = {}) =>
+    new Visitor(ann).ask(`/sd/${id}/a.txt${query}`, { headers })
+  t.match(await get('', { password: 'code' }), { status: 200, text: 'text of a' })
+  t.match(await get('?pwd=', { password: 'code' }), { status: 200 })
+  t.match(await get('', { cookie: 'browser-password=code' }), { status: 200 })
+  t.match(await get('?pwd=wrong', { password: 'code' }), { status: 403 })
+})
+
 void t.test('a share of one visit serves all of that visit, and nobody else', async (t) => {
   const { ann } = await household(t)
   const id = await share(ann, ['/home/ann/docs'], { max_accessed: 1 })

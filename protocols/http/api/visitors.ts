@@ -1,11 +1,11 @@
 /** Requests of visitors of shares: which share they are about, and what makes them requests of one visit. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { root, type Path } from '../../../src/base/path.js'
+import type { Path } from '../../../src/base/path.js'
 import type { OpenShare } from '../../../src/shares/open-share.js'
 import { pathInShare } from '../../../src/shares/path-in-share.js'
 import { visitTime } from '../../../src/shares/visitor-access.js'
 import { asVisitor } from '../../../src/shares/visitor-errors.js'
-import { visitorHeaders } from '../../lib/visitor-headers.js'
+import { setVisitorHeaders } from '../../lib/visitor-headers.js'
 import { cookieOf, setCookie } from './cookies.js'
 import { signalOf, type Exchange, type HttpApi } from './http-api.js'
 
@@ -19,7 +19,7 @@ export async function openShare(
   id: string,
   code: string,
 ): Promise<OpenShare> {
-  for (const [header, value] of Object.entries(visitorHeaders)) response.setHeader(header, value)
+  setVisitorHeaders(response)
   const { address } = api.clientOf(request)
   const { 'user-agent': userAgent = '' } = request.headers
   const share = await api.gateway.visitorAccess.open(id, {
@@ -63,7 +63,9 @@ export async function openForVisitor(
   asked: string,
   code = '',
 ): Promise<VisitorPath> {
-  const { id, path: at } = pathInShare(asked) ?? { id: '', path: root }
+  const found = pathInShare(asked)
+  if (found === undefined) throw new Error('not a path of a share')
+  const { id, path: at } = found
   res.setHeader('Cache-Control', 'private, no-store')
   const share = await asVisitor(() => openShare(api, req, res, id, code))
   return { share, id, at, code: share.share.code === '' ? '' : code }

@@ -40,16 +40,16 @@ export function isDownload(url: string): boolean {
  */
 export async function serveDownload(api: HttpApi, request: IncomingMessage, response: ServerResponse): Promise<void> {
   try {
-    const ofShare = isShareUrl(request.url ?? '/')
-    if (ofShare && isShareUpload(request)) {
+    const isOfShare = isShareUrl(request.url ?? '/')
+    if (isOfShare && isShareUpload(request)) {
       await uploadShared(api, request, response)
       return
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      response.writeHead(405, { Allow: ofShare ? 'GET, HEAD, PUT, POST' : 'GET, HEAD', 'Content-Length': 0 }).end()
+      response.writeHead(405, { Allow: isOfShare ? 'GET, HEAD, PUT, POST' : 'GET, HEAD', 'Content-Length': 0 }).end()
       return
     }
-    await (ofShare ? downloadShared : download)(api, request, response)
+    await (isOfShare ? downloadShared : download)(api, request, response)
   } catch (error) {
     const { gateway } = api
     const failure = toGatewayError(error)
@@ -140,7 +140,9 @@ const shared = {
   }),
 } as const
 
-const ofShare = {
+const codeHeader = z.object({ password: passwordHeaders.password.describe('The code of the share.') })
+
+const shareDownload = {
   method: 'get',
   tag: 'Shares',
   access: 'anybody',
@@ -148,9 +150,13 @@ const ofShare = {
     'HEAD is supported. The first request sets a cookie, which later requests of the visit send; those of a client ' +
     'without cookies are known by its address and user agent.',
   query: z.object({
-    pwd: z.string().optional().describe('The code of the share, if it has one.'),
+    pwd: z
+      .string()
+      .optional()
+      .describe('The code of the share, if it has one. Default: the header `Password`, which no log has.'),
     type: z.string().optional().describe('`thumb`: the thumbnail of the file, if it has one.'),
   }),
+  headers: codeHeader,
   plain: [
     ...responses.filter(({ status }) => status < 400 || status === 412 || status === 416 || status >= 500),
     { status: 400, description: 'The path is malformed.', types: page },
@@ -160,12 +166,12 @@ const ofShare = {
     { status: 429, description: 'The network of the client has sent too many wrong codes.', types: page },
   ].sort((one, other) => one.status - other.status),
 } as const
-/** As `ofShare`, for uploads. */
+/** As `shareDownload`, for uploads. */
 const toShare = {
   tag: 'Shares',
   access: 'anybody',
   query: z.object({ pwd: z.string().optional().describe('The code of the share. Default: the header `Password`.') }),
-  headers: z.object({ password: passwordHeaders.password.describe('The code of the share.') }),
+  headers: codeHeader,
   plain: [
     { status: 200, description: 'The file is replaced. The body is its name.', types: ['text/plain'] },
     { status: 201, description: 'The files are stored. The body is their names, in lines.', types: ['text/plain'] },
@@ -187,13 +193,13 @@ const shareId = z.string().meta({ example: 'aB3dE6gH' }).describe('The id of the
 /** For the OpenAPI document: requests to these paths bypass the router. */
 export const downloadDescriptions: readonly EndpointDescription[] = [
   {
-    ...ofShare,
+    ...shareDownload,
     path: '/sd/{id}',
     summary: 'Download the file of a share of one file',
     params: z.object({ id: shareId }),
   },
   {
-    ...ofShare,
+    ...shareDownload,
     path: '/sd/{id}/{path}',
     summary: 'Download a file in a share',
     params: z.object({

@@ -11,7 +11,7 @@ import { withResponses } from '../api/errors.js'
 import { parseQuery } from '../api/fields.js'
 import type { HttpApi } from '../api/http-api.js'
 import { openShare } from '../api/visitors.js'
-import { parseShareUrl } from './share-url.js'
+import { codeOf, parseShareUrl } from './share-url.js'
 import { sendThumbnail } from './thumbnail.js'
 
 /** A folder is not sent, and a client that asks for one has followed a wrong link. */
@@ -23,7 +23,7 @@ export async function downloadShared(api: HttpApi, request: IncomingMessage, res
   const query = parseQuery(text)
   await withResponses(downloadResponses, () =>
     asVisitor(async () => {
-      const share = await openShare(api, request, response, id, query.get('pwd') ?? '')
+      const share = await openShare(api, request, response, id, codeOf(request, query))
       const { code, mode } = share.share
       response.setHeader('Cache-Control', visitorCaching(code))
       const place = share.at(path)

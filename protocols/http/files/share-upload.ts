@@ -8,14 +8,13 @@ import type { OpenShare } from '../../../src/shares/open-share.js'
 import { etagOf } from '../../../src/tree/preconditions.js'
 import { parseEntityTags } from '../../lib/conditions.js'
 import { drain, receiveBody } from '../../lib/request-body.js'
-import { folderPassword } from '../api/access-options.js'
 import { badRequest } from '../api/errors.js'
 import { parseQuery } from '../api/fields.js'
 import { signalOf, type HttpApi } from '../api/http-api.js'
 import { openShare } from '../api/visitors.js'
 import { shareUrl } from '../compat/object.js'
 import { eachFilePart } from './form-upload.js'
-import { parseShareUrl } from './share-url.js'
+import { codeOf, parseShareUrl } from './share-url.js'
 
 /** Whether the request is a PUT, or a POST of a form with files. */
 export function isShareUpload({ method, headers }: IncomingMessage): boolean {
@@ -35,7 +34,7 @@ export async function uploadShared(api: HttpApi, request: IncomingMessage, respo
     if (request.headers['content-range'] !== undefined) throw badRequest('an upload of a part is not supported')
     if (request.method === 'PUT' && path === root) throw badRequest('the URL names no file')
     response.setHeader('Cache-Control', 'private, no-store')
-    const code = parseQuery(query).get('pwd') ?? folderPassword(textHeaders(request)) ?? ''
+    const code = codeOf(request, parseQuery(query))
     const share = await asVisitor(() => openShare(api, request, response, id, code))
     const names = await (request.method === 'PUT'
       ? put(api, request, response, share, path)
@@ -48,10 +47,6 @@ export async function uploadShared(api: HttpApi, request: IncomingMessage, respo
     void drain(request)
     throw error
   }
-}
-
-function textHeaders({ headers: { password, cookie } }: IncomingMessage) {
-  return { password: typeof password === 'string' ? password : undefined, cookie }
 }
 
 async function put(

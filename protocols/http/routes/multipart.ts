@@ -10,7 +10,7 @@ import { queryText } from '../api/fields.js'
 import { signalOf, type Exchange, type HttpApi } from '../api/http-api.js'
 import { malformedPath, relativePath, storageRefusals, withNames } from '../api/refusals.js'
 import { chunkedUploadHeaders, notInteger } from '../files/upload-headers.js'
-import { announcedFileRefusals, noUploads, ofShare, wrongDigest } from './upload.js'
+import { announcedFileRefusals, noUploads, uploadsToShares, wrongDigest } from './upload.js'
 
 const mebibyte = 1024 * 1024
 
@@ -157,7 +157,7 @@ export const multipartEndpoints = [
       notToShares,
     ],
     visitors: {
-      ...ofShare,
+      ...uploadsToShares,
       answer() {
         throw refused(notToShares)
       },

@@ -118,7 +118,7 @@ const refusals: readonly Refusal[] = [
 ]
 
 /** Which uploads are those to shares. */
-export const ofShare = {
+export const uploadsToShares = {
   are: ({ headers: { path } }: { readonly headers: Pick<UploadHeaders, 'path'> }) => isBelowShare(path),
   seem: ({ headers }: IncomingMessage) => /^(?:\/|%2f)?(?:@|%40)s(?:\/|%2f|$)/i.test(String(headers['file-path'])),
 }
@@ -139,7 +139,7 @@ export const uploadEndpoints = [
     data,
     refusals: [...refusals, noUploads],
     visitors: {
-      ...ofShare,
+      ...uploadsToShares,
       async answer(call) {
         const visited = await opened(call)
         return storeShared(call, visited, await receiveBody(call.context.req, call.headers), noUploads)
@@ -160,7 +160,7 @@ export const uploadEndpoints = [
     data,
     refusals: [...refusals, noForms, malformedForm, noFilePart],
     visitors: {
-      ...ofShare,
+      ...uploadsToShares,
       async answer(call) {
         const visited = await opened(call)
         return withPart(call, (source) => storeShared(call, visited, source, noForms))

@@ -133,6 +133,7 @@ void t.test('shares as drives', async (t) => {
         const { status, headers, body } = await by(authorization)(method, drive, depth0)
         t.equal(status, 401, `${name}: ${method} by ${reason}`)
         t.match(headers['www-authenticate'], /^Basic realm="/)
+        t.match(headers, { 'referrer-policy': 'no-referrer', 'x-robots-tag': 'noindex' })
         t.notMatch(body, /docs|a\.txt/)
       }
     }
@@ -225,6 +226,7 @@ void t.test('shares as drives', async (t) => {
       for (const depth of ['0', '1']) {
         const reply = await visitor('PROPFIND', folder, { depth })
         t.equal(reply.status, 207, folder)
+        t.match(reply.headers, { 'referrer-policy': 'no-referrer', 'x-robots-tag': 'noindex' })
         t.same(hrefs(reply), [folder.startsWith('/@s') ? '/dav/@s/' : '/dav/'])
         t.notMatch(reply.body, /home|docs|quota/)
       }
