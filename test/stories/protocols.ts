@@ -140,14 +140,14 @@ export function connectWebDav({ davUrl }: Where, { username, password }: Who): P
   }
 }
 
-/** An SFTP session; the caller ends the connection. */
-export async function openSftp({ sftpPort }: Pick<Where, 'sftpPort'>, { username, password }: Who) {
+/** An SFTP session; the caller ends the connection. Without a password, the client gives its name alone. */
+export async function openSftp({ sftpPort }: Pick<Where, 'sftpPort'>, who: Pick<Who, 'username'> & Partial<Who>) {
   const client = new Client()
   const sftp = await new Promise<SFTPWrapper>((resolve, reject) => {
     client
       .on('ready', () => client.sftp((error, channel) => (error ? reject(error) : resolve(channel))))
       .on('error', reject)
-      .connect({ host: '127.0.0.1', port: sftpPort, username, password })
+      .connect({ host: '127.0.0.1', port: sftpPort, ...who })
   })
   return { client, sftp }
 }
