@@ -50,8 +50,15 @@ export class Access implements Authority {
     readonly dependencies: TreeDependencies,
     /** As stored in the account. */
     readonly principal: Principal,
+    /** The move item by item that is made: what follows the folder does not refuse it. */
+    private readonly mover?: symbol,
   ) {
     this.tree = dependencies.mountedTree
+  }
+
+  /** The same principal, as it makes a move item by item. */
+  asMover(mover: symbol): Access {
+    return new Access(this.dependencies, this.principal, mover)
   }
 
   // Authorization. `resolve…` translates a path of the principal. `authorize…` throws or rejects if rules or
@@ -253,6 +260,11 @@ export class Access implements Authority {
     refuse(wholeFolders.landingRefusal(actions, this.#ruled(source), this.#ruled(target), isFolder))
   }
 
+  /** Rejects with `denied` if the principal could read more of a folder at `target`, moved item by item, than here. */
+  assertMayMoveByItems(source: Path, target: Path): void {
+    refuse(wholeFolders.sheddingRefusal(this.principal, this.#ruled(source), this.#ruled(target)))
+  }
+
   #enforce(verdict: Verdict, action: Action, at: Path, options: AccessOptions): void {
     if (verdict !== 'allow') refuse(this.#refusal(verdict, action, at, options))
     if (action === 'write' || action === 'mkdir') this.assertAllowedName(at)
@@ -436,11 +448,11 @@ export class Access implements Authority {
 
   /** All on which a decision at a path depends, besides the principal. */
   #ruled(path: Path): RuledPath {
-    return ruledPath(this.dependencies, this.principal, path)
+    return ruledPath(this.dependencies, this.principal, path, this.mover)
   }
 
   #granted(path: Path): GrantedPath | undefined {
-    return grantedPath(this.dependencies, this.principal, path)
+    return grantedPath(this.dependencies, this.principal, path, this.mover)
   }
 
   folderRights(folder: Path): FolderRights {
@@ -541,19 +553,24 @@ function errorOf({ code, detail, reason }: PolicyRefusal): GatewayError {
   return new GatewayError(code, { detail, reason })
 }
 
-function ruledPath(dependencies: PolicyTables, principal: Principal, path: Path): RuledPath {
+function ruledPath(dependencies: PolicyTables, principal: Principal, path: Path, mover?: symbol): RuledPath {
   const { rules, grants } = dependencies
   return {
     path,
     atPath: rules.nearest(path),
     atParent: rules.nearest(parentOf(path)),
-    granted: grantedPath(dependencies, principal, path),
+    granted: grantedPath(dependencies, principal, path, mover),
     deniedToSome: principal.onlyPath !== undefined && grants.deniesReading(path),
   }
 }
 
-function grantedPath({ grants }: PolicyTables, principal: Principal, path: Path): GrantedPath | undefined {
-  return onePath.isSubjectToGrants(principal) ? grants.at(principal, path) : undefined
+function grantedPath(
+  { grants }: PolicyTables,
+  principal: Principal,
+  path: Path,
+  mover: symbol | undefined,
+): GrantedPath | undefined {
+  return onePath.isSubjectToGrants(principal) ? grants.at(principal, path, mover) : undefined
 }
 
 /** What decisions depend on, besides the principal. */

@@ -19,7 +19,7 @@ export class Followers implements Mirror {
     return [...new Set(this.mirrors.flatMap((mirror) => mirror.pathsWithin(path)))]
   }
 
-  duringMove(from: Path, to: Path, mover?: number): (hasMoved: boolean) => void {
+  duringMove(from: Path, to: Path, mover?: symbol): (hasMoved: boolean) => void {
     const ends = this.mirrors.map((mirror) => mirror.duringMove(from, to, mover))
     return (hasMoved) => {
       for (const end of ends) end(hasMoved)

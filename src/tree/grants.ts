@@ -90,8 +90,8 @@ function rightsIn(names: readonly string[]): readonly Right[] {
 export class Grants extends PathMirror<Grant> {
   /** As they are stored. */
   #bySubject: ReadonlyMap<string, readonly Grant[]> = new Map()
-  /** By user id; compiled at their first use after a change. */
-  readonly #tries = new Map<number, Compiled>()
+  /** By user id, or by the move that is made; compiled at their first use after a change. */
+  readonly #tries = new Map<number | symbol, Compiled>()
   /** Those that deny `see` or `read`, of anybody. */
   #denials: GrantTrie | undefined
 
@@ -140,10 +140,10 @@ export class Grants extends PathMirror<Grant> {
 
   /**
    * What the grants of the principal say at a path; undefined if none of them says anything anywhere, and the principal
-   * may do what needs no grant.
+   * may do what needs no grant. `mover`: the move item by item for which it is asked.
    */
-  at(principal: Principal, path: Path): GrantedPath | undefined {
-    return this.#trieOf(principal)?.at(path)
+  at(principal: Principal, path: Path, mover?: symbol): GrantedPath | undefined {
+    return this.#trieOf(principal, mover)?.at(path)
   }
 
   /** Whether a grant at `path` or above it denies anybody to see or read it. */
@@ -157,19 +157,21 @@ export class Grants extends PathMirror<Grant> {
     return this.#denials?.at(path).hasBelow === true
   }
 
-  #trieOf(principal: Principal): GrantTrie | undefined {
+  #trieOf(principal: Principal, mover: symbol | undefined): GrantTrie | undefined {
     const { userId, grantedOnly } = principal
     if (this.isEmpty && !grantedOnly) return undefined
     const { membership } = principal
-    const known = this.#tries.get(userId)
+    const own = mover !== undefined && this.hasOwnMove(mover) ? mover : undefined
+    const known = this.#tries.get(own ?? userId)
     if (known?.membership === membership && known.grantedOnly === grantedOnly) return known.trie
     const groups = new Set(membership.groups)
     const isOfUser = (grant: Grant) =>
       grant.groupId === undefined ? grant.userId === userId : groups.has(grant.groupId)
-    const grants = this.applying.filter((grant) => isOfUser(grant) && !this.isOfOwnMove(grant, userId))
+    const isAsked = (grant: Grant) => isOfUser(grant) && (own === undefined || !this.isOfOwnMove(grant, own))
+    const grants = this.applying.filter(isAsked)
     const applies = grantedOnly || grants.length > 0
     const trie = applies ? new GrantTrie(grants, this.foldedPath, grantedOnly) : undefined
-    this.#tries.set(userId, { membership, grantedOnly, trie })
+    this.#tries.set(own ?? userId, { membership, grantedOnly, trie })
     return trie
   }
 

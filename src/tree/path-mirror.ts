@@ -10,8 +10,8 @@ import type { PathRows } from '../database/tables.js'
 interface Moving {
   readonly from: Path
   readonly to: Path
-  /** The user that moves it item by item. */
-  readonly mover: number | undefined
+  /** The move item by item that this is. */
+  readonly mover: symbol | undefined
   /** The folder has moved; its rows have not, as far as is known. */
   isPending: boolean
 }
@@ -29,8 +29,9 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   /** As they are stored. */
   #stored: readonly Row[] = []
   #applying: readonly Row[] = []
-  /** The users that move a folder item by item, by those rows that apply at the new path. */
-  #movers: ReadonlyMap<Row, number> = new Map()
+  /** The moves item by item, by those rows that apply at the new path because of them. */
+  #movers: ReadonlyMap<Row, symbol> = new Map()
+  #ownMoves: ReadonlySet<symbol> = new Set()
   readonly #moving = new Set<Moving>()
   /** Numbers of the last reload that was started, and of the last one that was applied. */
   #lastStarted = 0
@@ -100,9 +101,9 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   /**
    * From now on, the rows of the folder at `from` and below it apply at `to` too, because it may be at either path.
    * Call the returned function when the move has ended. If the folder has moved, they do so until its rows are stored
-   * there. `mover`: the user that moves the folder item by item, for which `isOfOwnMove` is true.
+   * there. `mover`: the move item by item that this is, for which `isOfOwnMove` is true.
    */
-  duringMove(from: Path, to: Path, mover?: number): (hasMoved: boolean) => void {
+  duringMove(from: Path, to: Path, mover?: symbol): (hasMoved: boolean) => void {
     const moving = { from, to, mover, isPending: false }
     const hasRows = () => this.#stored.some(({ path }) => isWithin(from, path))
     this.#moving.add(moving)
@@ -116,18 +117,23 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
     }
   }
 
+  /** Whether rows apply at their paths only because of this move. */
+  protected hasOwnMove(mover: symbol): boolean {
+    return this.#ownMoves.has(mover)
+  }
+
   /**
-   * Whether the row applies at its path only because this user moves what it is about to there. The user was permitted
-   * to move all of it, which the row must not refuse half way.
+   * Whether the row applies at its path only because of this move item by item. That was permitted, and the row must
+   * not refuse it half way.
    */
-  protected isOfOwnMove(row: Row, userId: number): boolean {
-    return this.#movers.get(row) === userId
+  protected isOfOwnMove(row: Row, mover: symbol): boolean {
+    return this.#movers.get(row) === mover
   }
 
   #apply(): void {
     const applying = [...this.#stored]
     const taken = this.#taken(applying)
-    const movers = new Map<Row, number>()
+    const movers = new Map<Row, symbol>()
     for (const moving of this.#moving) {
       const rows = this.#stored.filter(({ path }) => isWithin(moving.from, path))
       if (rows.length === 0 && moving.isPending) this.#moving.delete(moving)
@@ -143,6 +149,7 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
     }
     this.#applying = applying
     this.#movers = movers
+    this.#ownMoves = new Set(movers.values())
     this.index(applying)
   }
 

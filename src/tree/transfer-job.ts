@@ -106,7 +106,9 @@ export class TransferJob implements CopyJob {
     const refused = new Map<Path, unknown>()
     for (const [index, path] of paths.entries()) {
       try {
-        if (kind === 'copy') access.assertCopyGranted(under(source, within(target, path) ?? root))
+        const from = under(source, within(target, path) ?? root)
+        if (kind === 'copy') access.assertCopyGranted(from)
+        else access.assertMayLand([], from, path, false)
         access.authorize('receive', path, options)
         await this.#assertUnlocked({ path, membership: isNew })
         if (!replaces) continue

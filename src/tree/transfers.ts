@@ -305,7 +305,7 @@ async function moveOverEmptyFolder(
 // Item by item
 
 async function itemByItem(access: Access, checked: CheckedTransfer): Promise<void> {
-  const { kind, source, from, to, old, continues, options } = checked
+  const { kind, source, target, from, to, old, continues, options } = checked
   const { intents, store } = access.dependencies
   const { properties } = store
   const { userId } = access.principal
@@ -322,8 +322,10 @@ async function itemByItem(access: Access, checked: CheckedTransfer): Promise<voi
     meter: new TransferMeter(access.dependencies.events, access.principal.protocol.name),
     journal: options.journal ?? (await journalOf(access, checked)),
   }
-  const job = new TransferJob(access, transfer)
-  const endMove = kind === 'move' ? await moveBegun(access, checked) : undefined
+  if (kind === 'move') access.assertMayMoveByItems(source, target)
+  const mover = Symbol('move')
+  const job = new TransferJob(access.asMover(mover), transfer)
+  const endMove = kind === 'move' ? await moveBegun(access, checked, mover) : undefined
   let whole = false
   let hasFollowed = false
   try {
@@ -358,10 +360,10 @@ async function journalOf({ dependencies }: Access, { kind, source, target }: Che
 /**
  * From now on, the rules and grants of the source apply at the target too: each item is there before they are stored.
  */
-async function moveBegun({ dependencies, principal }: Access, { source, target }: CheckedTransfer) {
+async function moveBegun({ dependencies }: Access, { source, target }: CheckedTransfer, mover: symbol) {
   const { followers } = dependencies
   await followers.updateSpelling(source)
-  return followers.duringMove(source, target, principal.userId)
+  return followers.duringMove(source, target, mover)
 }
 
 function isFolder(entry: Entry | undefined): boolean {

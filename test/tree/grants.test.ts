@@ -426,7 +426,7 @@ for (const [how, fails] of [
   ['that fails', true],
 ] as const) {
   void t.test(
-    `during a move item by item ${how}, rules and grants apply at both paths, but to the mover`,
+    `during a move item by item ${how}, rules and grants apply at both paths, but not to the move itself`,
     async (t) => {
       const driver = new MemoryDriver(0)
       let copied: () => Promise<void> = async () => undefined
@@ -480,6 +480,58 @@ for (const [how, fails] of [
     },
   )
 }
+
+for (const [how, over] of [
+  ['in one call of the backend', {}],
+  ['item by item', bare],
+] as const) {
+  void t.test(`a move ${how} makes nothing readable to the user that moves it`, async (t) => {
+    const { as, grant } = await granting(t, { '/': { over } })
+    await fill(as(admin), { '/a/secret/x': 'x', '/a/y': 'y' })
+    await as(admin).mkdir(p('/closed'))
+    await grant('/a/secret', { deny: ['read'] })
+    const ada = as({ may: ['move', 'rename', 'remove', 'write'] })
+    if (how === 'item by item') {
+      await t.rejects(ada.move(p('/a'), p('/b'), keep), { code: 'denied', reason: /below this folder/ })
+      t.same(await names(as(admin), '/'), ['a', 'closed'], 'nothing was copied')
+      await grant('/closed', { deny: ['read'] })
+      await ada.move(p('/a'), p('/closed/a'), keep)
+    } else {
+      await ada.move(p('/a'), p('/b'), keep)
+      await t.rejects(ada.read(p('/b/secret/x')), { code: 'denied' }, 'the grant has moved too')
+    }
+  })
+}
+
+void t.test('a move item by item gives its user nothing while it lasts, and ends with the right to read', async (t) => {
+  const driver = new MemoryDriver(0)
+  const target = new MemoryDriver(0)
+  let made: (path: Path) => Promise<void> = async () => undefined
+  const mkdir: MemoryDriver['mkdir'] = async (path, options) => {
+    await target.mkdir(path, options)
+    await made(path)
+  }
+  const { as, grant } = await granting(t, {
+    '/s1': { driverOf: async () => altered(driver, bare) },
+    '/s2': { driverOf: async () => altered(target, { ...bare, mkdir }) },
+  })
+  await fill(as(admin), { '/s1/a/fixed/x': 'x', '/s1/a/late/x': 'x' })
+  await grant('/s1/a/fixed', { deny: ['write'] })
+  const ada = as({ may: ['move', 'rename', 'remove', 'write'] })
+  const seen: Path[] = []
+  made = async (path) => {
+    seen.push(path)
+    if (path === '/a/fixed') await t.rejects(ada.write(p('/s2/a/fixed/mine'), sourceOf('')), { code: 'denied' })
+    if (path !== '/a/late') return
+    await grant('/s1/a/late', { deny: ['read'] })
+    await t.rejects(ada.stat(p('/s2/a/late/x')), { code: 'not_found' })
+  }
+  await t.rejects(ada.move(p('/s1/a'), p('/s2/a'), keep))
+  t.same(seen.sort(), ['/a', '/a/fixed', '/a/late'])
+  const there = { '/s2/a/fixed': null, '/s2/a/fixed/x': 'x', '/s2/a/late': null }
+  t.same(await contents(as(admin), p('/s2/a')), there)
+  t.same(await contents(as(admin), p('/s1/a')), { '/s1/a/late': null, '/s1/a/late/x': 'x' })
+})
 
 void t.test('grants get the spelling of a folder that is renamed on a backend that ignores case', async (t) => {
   const { as, grant, stored } = await granting(t, {

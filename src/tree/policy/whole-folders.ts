@@ -95,11 +95,31 @@ export function landingRefusal(
   if (!isFolder || !target.hasBelow) return undefined
   const denied: readonly Right[] = [...actions.map((action) => askedRights[action]), 'write', 'see']
   for (const below of target.below()) {
-    const names = segmentsOf(within(path, below.path) ?? root)
-    const from = names.reduce((at, name) => at.child(name), source)
+    const from = memberAt(source, path, below.path)
     if (below.deniesHere(denied) || (grantsContent(below) && !grantsContent(from))) return refusedBelow
   }
   return undefined
+}
+
+/**
+ * Why a folder must not be moved item by item. That reads what is in it, and if it ends half way, what it has copied
+ * stays as a copy does, without the grants of the folder.
+ */
+export function sheddingRefusal(
+  principal: Principal,
+  { path, granted: source }: RuledPath,
+  { granted: target }: RuledPath,
+): PolicyRefusal | undefined {
+  if (target === undefined) return undefined
+  const becomesReadable = unreadableBelow(principal, source).some((below) =>
+    grantsContent(memberAt(target, path, below)),
+  )
+  return becomesReadable ? refusedBelow : undefined
+}
+
+/** The member that is at the same place in `folder` as `below` is in the folder at `top`. */
+function memberAt(folder: GrantedPath, top: Path, below: Path): GrantedPath {
+  return segmentsOf(within(top, below) ?? root).reduce((at, name) => at.child(name), folder)
 }
 
 /** A move of a folder must not show the principal names that a rule above the folder hides: it does not move too. */
