@@ -7,6 +7,7 @@ import {
   addAdmission,
   addConfirmations,
   addGrants,
+  addMoves,
   addPropertyOwners,
   addRecoveryCodes,
   addShares,
@@ -42,6 +43,7 @@ export const migrations: readonly Migration[] = [
   addAdmission,
   addShares,
   addShareUploads,
+  addMoves,
 ]
 
 /** The version after these steps. */

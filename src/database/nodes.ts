@@ -91,8 +91,9 @@ export class NodesTable {
     // One transaction: the uploads of a task belong to the node that claims the task.
     return this.database.transaction(async (query) => {
       let claimed = 0
+      const living = query('nodes').whereNull('ended').select('id')
+      await query('moves').whereNotIn('owner', living).delete()
       for (const table of ownedTables) {
-        const living = query('nodes').whereNull('ended').select('id')
         const rows = query(table).where((owned) => void owned.whereNull('owner').orWhereNotIn('owner', living))
         claimed += await rows.update({ owner: id })
       }

@@ -332,17 +332,29 @@ export interface Intent {
 }
 
 /**
+ * A move of a folder that a process makes item by item. Rules, grants and shares are stored at the old path until it
+ * ends, and apply at both. Paths are of the whole tree.
+ */
+export interface RunningMove {
+  readonly id: number
+  readonly from: Path
+  readonly to: Path
+}
+
+/**
  * Rows that a component holds in memory, and reads again after another process has changed them. `accounts`: users, SSH
  * keys, app passwords, console sessions and revoked tokens. `groups`: groups and their members. `shares`: shares and
  * their roots, not their visits. `tasks`: the requests to the owners of tasks, not the tasks.
  */
-export type Topic = 'accounts' | 'grants' | 'groups' | 'locks' | 'rules' | 'settings' | 'shares' | 'storages' | 'tasks'
+export type Topic =
+  'accounts' | 'grants' | 'groups' | 'locks' | 'moves' | 'rules' | 'settings' | 'shares' | 'storages' | 'tasks'
 
 export const topics: ReadonlySet<Topic> = new Set([
   'accounts',
   'grants',
   'groups',
   'locks',
+  'moves',
   'rules',
   'settings',
   'shares',

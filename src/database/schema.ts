@@ -495,3 +495,15 @@ export async function addShareUploads(query: Knex): Promise<void> {
     table.text('path').unique()
   })
 }
+
+/** Version 25: the moves item by item that are running, of what has rules, grants or shares. */
+export async function addMoves(query: Knex): Promise<void> {
+  await query.schema.createTable('moves', (table) => {
+    table.increments('id')
+    table.text('from_path').notNullable()
+    table.text('to_path').notNullable()
+    table.text('owner').notNullable()
+  })
+  await query('change_counts').insert({ topic: 'moves', count: 0 })
+  await countChangesOf(query, { moves: 'moves' })
+}

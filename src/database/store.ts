@@ -19,6 +19,7 @@ import { assertNew, replaceInstallation } from './installation.js'
 import { IntentsTable } from './intents.js'
 import { LocksTable } from './locks.js'
 import { migrate, newestVersion, storedVersion, type Migration } from './migrations.js'
+import { MovesTable } from './moves.js'
 import { LeasesTable, NodesTable } from './nodes.js'
 import { newNode, openEngine, type EngineOptions } from './open-engine.js'
 import { Presence } from './presence.js'
@@ -106,6 +107,7 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     shareRoots: new ShareRootsTable(database),
     shareVisits: new ShareVisitsTable(database, turns),
     shareUploads: new ShareUploadsTable(database, turns, node),
+    moves: new MovesTable(database, node),
     installation: {
       assertNew: (isFirst) => assertNew(database, isFirst),
       replace: (by, isFirst) => replaceInstallation(database, by, isFirst),

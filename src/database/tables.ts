@@ -31,6 +31,7 @@ import type {
   GroupMember,
   GroupRow,
   JournalRow,
+  RunningMove,
   ShareRoot,
   ShareRow,
   ShareUse,
@@ -357,6 +358,13 @@ export interface Store extends FileRecords {
     /** Ends the reservation of an upload that has failed. */
     release(id: number): Promise<void>
   }
+  /** Moves item by item of what has rules, grants or shares: each is told to the other nodes before its first item. */
+  readonly moves: {
+    ofOthers(): Promise<RunningMove[]>
+    /** Resolves to the id. */
+    begin(move: New<RunningMove>): Promise<number>
+    end(id: number): Promise<void>
+  }
   /** What `installation.ts` says. `isFirst`: whether a first run makes this storage. */
   readonly installation: {
     assertNew(isFirst: (row: StorageRow) => boolean): Promise<void>
@@ -483,7 +491,10 @@ export interface Store extends FileRecords {
      * not changed. False if it had ended, or its heartbeat has changed.
      */
     end(id: string, heartbeat?: number): Promise<boolean>
-    /** Makes this node the owner of all unfinished work that no living node owns. Returns the number of rows. */
+    /**
+     * Makes this node the owner of all unfinished work that no living node owns, and ends the moves of such nodes.
+     * Returns the number of rows that it owns now.
+     */
     claim(id: string): Promise<number>
   }
   /** What one node at a time does for all of them. */

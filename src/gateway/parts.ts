@@ -176,7 +176,7 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
         .catch((error: unknown) => log.warn({ err: error, share: id }, 'locks of visitors were not removed'))
     },
   })
-  const followers = new Followers([rules, grants, shares])
+  const followers = new Followers([rules, grants, shares], { moves: store.moves, ofOthers: cluster.ofOthers, log })
   const locks = await Locks.load(store.locks, cluster, (id) => shares.get(id)?.expires)
   // An earlier run may have ended after it had changed a share.
   await locks.dropOfShares((id) => shares.get(id)?.disabled !== false)
@@ -209,6 +209,7 @@ async function startStorages(core: Core, closing: Closing): Promise<Storages> {
       ['rules', { reload: () => rules.reload() }],
       ['grants', { reload: () => grants.reload() }],
       ['shares', { reload: () => shares.reload() }],
+      ['moves', { reload: () => followers.reload() }],
     ] as const),
   )
   const storageOf = (id: number) => mounts.storageOf(id)
@@ -318,7 +319,7 @@ async function loadJobs(
 
 /** Applies what other processes change from now on. */
 function followChanges(
-  { store, cluster, rules, grants, shares, locks }: Core,
+  { store, cluster, rules, grants, shares, followers, locks }: Core,
   { storages, supervisor }: Storages,
   search: Search,
   closing: Closing,
@@ -328,6 +329,7 @@ function followChanges(
     store.onForeignChange('rules', () => rules.reload()),
     store.onForeignChange('grants', () => grants.reload()),
     store.onForeignChange('shares', () => shares.reload()),
+    store.onForeignChange('moves', () => followers.reload()),
     store.onForeignChange('locks', () => locks.reload()),
     store.onForeignChange('storages', async () => {
       await Promise.all([storages.deleteMarked(), supervisor.reload()])

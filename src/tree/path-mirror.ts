@@ -4,6 +4,7 @@
  */
 import { undefinedIfMissing } from '../base/errors.js'
 import { childOf, isWithin, segmentsOf, selfAndAncestors, under, within, type Path } from '../base/path.js'
+import type { RunningMove } from '../database/rows.js'
 import type { PathRows } from '../database/tables.js'
 
 /** A move of a folder, during which its rows apply at both paths. */
@@ -33,6 +34,8 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   #movers: ReadonlyMap<Row, symbol> = new Map()
   #ownMoves: ReadonlySet<symbol> = new Set()
   readonly #moving = new Set<Moving>()
+  /** Moves that other processes make. */
+  #elsewhere: readonly Moving[] = []
   /** Numbers of the last reload that was started, and of the last one that was applied. */
   #lastStarted = 0
   #lastApplied = 0
@@ -117,6 +120,13 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
     }
   }
 
+  /** Other processes make these moves now, and no others: the rows apply at both paths, as of `duringMove`. */
+  setMovesElsewhere(moves: readonly RunningMove[]): void {
+    if (moves.length === 0 && this.#elsewhere.length === 0) return
+    this.#elsewhere = moves.map(({ from, to }) => ({ from, to, mover: undefined, isPending: false }))
+    this.#apply()
+  }
+
   /** Whether rows apply at their paths only because of this move. */
   protected hasOwnMove(mover: symbol): boolean {
     return this.#ownMoves.has(mover)
@@ -134,7 +144,7 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
     const applying = [...this.#stored]
     const taken = this.#taken(applying)
     const movers = new Map<Row, symbol>()
-    for (const moving of this.#moving) {
+    for (const moving of [...this.#moving, ...this.#elsewhere]) {
       const rows = this.#stored.filter(({ path }) => isWithin(moving.from, path))
       if (rows.length === 0 && moving.isPending) this.#moving.delete(moving)
       for (const row of rows) {

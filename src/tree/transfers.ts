@@ -325,7 +325,9 @@ async function itemByItem(access: Access, checked: CheckedTransfer): Promise<voi
   if (kind === 'move') access.assertMayMoveByItems(source, target)
   const mover = Symbol('move')
   const job = new TransferJob(access.asMover(mover), transfer)
-  const endMove = kind === 'move' ? await moveBegun(access, checked, mover) : undefined
+  // The rules and grants of the source apply at the target too: each item is there before they are stored.
+  const { followers } = access.dependencies
+  const endMove = kind === 'move' ? await followers.duringMoveByItems(source, target, mover, checked.signal) : undefined
   let whole = false
   let hasFollowed = false
   try {
@@ -342,7 +344,7 @@ async function itemByItem(access: Access, checked: CheckedTransfer): Promise<voi
       hasFollowed = true
       if (whole && !followsWhole) await access.dependencies.locks.dropWithin(checked.target, false)
     } finally {
-      endMove?.(whole && !hasFollowed)
+      await endMove?.(whole && !hasFollowed)
     }
   }
 }
@@ -355,15 +357,6 @@ async function journalOf({ dependencies }: Access, { kind, source, target }: Che
   if (kind === 'move') return new MemoryJournal('states')
   const isAsked = await dependencies.store.properties.hasWithin(source, target)
   return new MemoryJournal(isAsked ? 'members' : 'nothing')
-}
-
-/**
- * From now on, the rules and grants of the source apply at the target too: each item is there before they are stored.
- */
-async function moveBegun({ dependencies }: Access, { source, target }: CheckedTransfer, mover: symbol) {
-  const { followers } = dependencies
-  await followers.updateSpelling(source)
-  return followers.duringMove(source, target, mover)
 }
 
 function isFolder(entry: Entry | undefined): boolean {
