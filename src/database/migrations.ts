@@ -5,6 +5,7 @@ import { databaseTime, isPostgres, lockSchema, useByteOrder } from './dialect.js
 import { deadAfter } from './nodes.js'
 import {
   addAdmission,
+  addAudit,
   addConfirmations,
   addGrants,
   addMoves,
@@ -44,6 +45,7 @@ export const migrations: readonly Migration[] = [
   addShares,
   addShareUploads,
   addMoves,
+  addAudit,
 ]
 
 /** The version after these steps. */

@@ -344,10 +344,21 @@ export interface RunningMove {
 /**
  * Rows that a component holds in memory, and reads again after another process has changed them. `accounts`: users, SSH
  * keys, app passwords, console sessions and revoked tokens. `groups`: groups and their members. `shares`: shares and
- * their roots, not their visits. `tasks`: the requests to the owners of tasks, not the tasks.
+ * their roots, not their visits. `tasks`: the requests to the owners of tasks, not the tasks. `webhooks`: what is
+ * delivered where, not the deliveries.
  */
 export type Topic =
-  'accounts' | 'grants' | 'groups' | 'locks' | 'moves' | 'rules' | 'settings' | 'shares' | 'storages' | 'tasks'
+  | 'accounts'
+  | 'grants'
+  | 'groups'
+  | 'locks'
+  | 'moves'
+  | 'rules'
+  | 'settings'
+  | 'shares'
+  | 'storages'
+  | 'tasks'
+  | 'webhooks'
 
 export const topics: ReadonlySet<Topic> = new Set([
   'accounts',
@@ -360,6 +371,7 @@ export const topics: ReadonlySet<Topic> = new Set([
   'shares',
   'storages',
   'tasks',
+  'webhooks',
 ])
 
 export function isTopic(text: string): text is Topic {

@@ -507,3 +507,74 @@ export async function addMoves(query: Knex): Promise<void> {
   await query('change_counts').insert({ topic: 'moves', count: 0 })
   await countChangesOf(query, { moves: 'moves' })
 }
+
+/** Characters of a path that an index of the audit has. PostgreSQL's entries have at most 2,704 bytes. */
+export const indexedPathLength = 600
+
+/** Version 26: events of the audit, webhooks, and what has to be delivered to these. */
+export async function addAudit(query: Knex): Promise<void> {
+  await query.schema.createTable('audit', (table) => {
+    table.bigIncrements('id')
+    table.text('event_id').notNullable().unique()
+    table.bigInteger('time').notNullable()
+    table.text('node').notNullable()
+    table.text('kind').notNullable()
+    table.text('result').notNullable()
+    // No reference: events outlive their users.
+    table.integer('user_id')
+    table.text('name').notNullable()
+    table.text('protocol')
+    table.text('address')
+    table.text('credential')
+    table.text('path')
+    table.text('target')
+    table.bigInteger('size')
+    table.text('entry')
+    table.text('storage')
+    table.text('error')
+    table.text('decided_by')
+    table.text('subject')
+    // The names of changed fields, as a list in JSON.
+    table.text('fields')
+    table.bigInteger('duration')
+    table.bigInteger('count')
+    table.index(['time', 'event_id'])
+    table.index(['name', 'time', 'event_id'])
+  })
+  for (const column of ['path', 'target']) {
+    await query.raw(
+      `create index audit_${column}_index on audit (substr(${column}, 1, ${indexedPathLength})) ` +
+        `where ${column} is not null`,
+    )
+  }
+  await query.schema.createTable('webhooks', (table) => {
+    table.increments('id')
+    table.text('name').notNullable().unique()
+    table.text('url').notNullable()
+    table.text('secret').notNullable()
+    // The one before, which is used too for a while after it was replaced, and until when.
+    table.text('old_secret')
+    table.bigInteger('old_secret_ends')
+    // Lists as JSON. Empty: all.
+    table.text('kinds').notNullable()
+    table.text('paths').notNullable()
+    table.boolean('enabled').notNullable()
+    table.text('disabled_reason')
+    table.bigInteger('created').notNullable()
+  })
+  await query.schema.createTable('webhook_outbox', (table) => {
+    table.bigIncrements('id')
+    table.integer('hook_id').notNullable().references('id').inTable('webhooks').onDelete('CASCADE')
+    table.text('event_id').notNullable()
+    table.text('body').notNullable()
+    table.integer('attempts').notNullable()
+    table.bigInteger('next_at').notNullable()
+    table.integer('last_status')
+    table.text('last_error')
+    table.bigInteger('failed_at')
+    table.unique(['hook_id', 'event_id'])
+    table.index('next_at')
+  })
+  await query('change_counts').insert({ topic: 'webhooks', count: 0 })
+  await countChangesOf(query, { webhooks: 'webhooks' })
+}

@@ -9,6 +9,7 @@ import {
   UsersTable,
 } from './accounts.js'
 import { AttributesTable } from './attributes.js'
+import { AuditTable } from './audit.js'
 import type { Database } from './database.js'
 import type { Engine } from './engine.js'
 import { toStoreError } from './errors.js'
@@ -112,6 +113,7 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
       assertNew: (isFirst) => assertNew(database, isFirst),
       replace: (by, isFirst) => replaceInstallation(database, by, isFirst),
     },
+    audit: new AuditTable(engine.relaxed),
     revokedTokens: new RevokedTokensTable(database),
     locks: new LocksTable(database),
     tasks: new TasksTable(database, node),

@@ -1,5 +1,6 @@
 /** The database as the core uses it: its tables, and what each of their methods promises. No SQL. */
 import type { Path } from '../base/path.js'
+import type { AuditEvent, AuditFilter, AuditPage, NewDelivery, NumberedEvent } from './audit-rows.js'
 import type { SharedEngine } from './engine.js'
 import type { Installation } from './installation.js'
 import type {
@@ -369,6 +370,25 @@ export interface Store extends FileRecords {
   readonly installation: {
     assertNew(isFirst: (row: StorageRow) => boolean): Promise<void>
     replace(by: Installation, isFirst: (row: StorageRow) => boolean): Promise<void>
+  }
+  /** Writes are as those of `relaxed`. */
+  readonly audit: {
+    /**
+     * Stores the events that are not stored yet, and what `deliveriesOf` returns for these, in one transaction.
+     * Resolves to their number. Deliveries to hooks that do not exist any more are omitted.
+     */
+    insert(
+      events: readonly AuditEvent[],
+      deliveriesOf?: (added: readonly AuditEvent[]) => readonly NewDelivery[],
+    ): Promise<number>
+    list(filter: AuditFilter, page: AuditPage): Promise<readonly NumberedEvent[]>
+    /** The highest number of an event; 0 if there is none. */
+    last(): Promise<number>
+    /**
+     * Deletes the events before this time in milliseconds since 1970, and the oldest beyond about `maxBytes`, in short
+     * transactions with a `pause` after each. Resolves to their number.
+     */
+    sweep(before: number, maxBytes: number, pause: () => Promise<unknown>): Promise<number>
   }
   readonly revokedTokens: {
     /** Tokens that have not expired yet: when they expire, by id. */

@@ -1,0 +1,131 @@
+/** What the audit records: events, and the deliveries to webhooks that are stored with them. */
+import type { Path } from '../base/path.js'
+
+/** `refused`: because of the request or the rights of who made it. `failed`: for any other reason. */
+export type EventResult = 'done' | 'refused' | 'failed'
+export const eventResults: readonly EventResult[] = ['done', 'refused', 'failed']
+
+/** The closed list of kinds. Their names are stored, and part of the API. */
+export const eventKinds = [
+  'file.stored',
+  'file.replaced',
+  'folder.made',
+  'link.made',
+  'moved',
+  'copied',
+  'removed',
+  'attributes.set',
+  'locked',
+  'unlocked',
+  'read',
+  'signin.ok',
+  'signin.refused',
+  'signin.unlocked',
+  'signout',
+  'share.made',
+  'share.changed',
+  'share.removed',
+  'share.opened',
+  'admin.setting',
+  'admin.user',
+  'admin.group',
+  'admin.grant',
+  'admin.storage',
+  'admin.rule',
+  'admin.key',
+  'admin.app-password',
+  'admin.webhook',
+  'admin.other',
+  'task.ended',
+] as const
+export type EventKind = (typeof eventKinds)[number]
+
+/** Who did something. */
+export interface Actor {
+  /** Absent for guests who have no account of their own, and for the gateway itself. */
+  readonly userId?: number | undefined
+  /** The name of the user when it happened, `guest`, `share:ID`, or `gateway`. */
+  readonly name: string
+  /** The name of a protocol, `task`, or `command line`. Absent for the gateway itself. */
+  readonly protocol?: string | undefined
+  /** That of the client, without port. */
+  readonly address?: string | undefined
+  /** What signed in, by its id: `token:ID`, `console:12`, `key:3`, `app:4`, `password`, `permanent`. Never a secret. */
+  readonly credential?: string | undefined
+}
+
+/** What is known where the event happens. */
+export interface EventFacts {
+  readonly kind: EventKind
+  readonly actor: Actor
+  readonly result: EventResult
+  /** Paths of the whole tree. */
+  readonly path?: Path | undefined
+  readonly target?: Path | undefined
+  /** In bytes. */
+  readonly size?: number | undefined
+  readonly entry?: 'file' | 'folder' | 'symlink' | undefined
+  /** The mount path of the storage. */
+  readonly storage?: Path | undefined
+  /** Of what was refused or failed: the detail of the error, otherwise its code. */
+  readonly error?: string | undefined
+  /** Of a refusal: the rule or grant that decided, in the words of `explain`. */
+  readonly decidedBy?: string | undefined
+  /** Of `admin.*`, `share.*` and `task.ended`: what was changed, by its name or id. */
+  readonly subject?: string | undefined
+  /** Of `admin.*` and `share.*`: the names of the changed fields. Never their values. */
+  readonly fields?: readonly string[] | undefined
+  /** How long it took, in whole milliseconds. */
+  readonly duration?: number | undefined
+  /** Refusals of one kind from one network that are counted in one row: how many, more than one. */
+  readonly count?: number | undefined
+}
+
+/** An event as it is stored. Numbers are integers; texts have no NUL and are well-formed. */
+export interface AuditEvent extends EventFacts {
+  /** A UUID of version 7 (RFC 9562 §5.7). */
+  readonly id: string
+  /** Milliseconds since 1970. */
+  readonly time: number
+  /** The name of the node. */
+  readonly node: string
+}
+
+/** A stored event with the number of its row: rows are numbered in the order in which they become visible. */
+export interface NumberedEvent extends AuditEvent {
+  readonly number: number
+}
+
+/** Which events are asked for: those that match every field that is given. */
+export interface AuditFilter {
+  /** Milliseconds since 1970: not before, and before. */
+  readonly from?: number | undefined
+  readonly to?: number | undefined
+  /** The name of the actor. */
+  readonly user?: string | undefined
+  /** Events whose path or target is this or below it. */
+  readonly path?: Path | undefined
+  readonly kinds?: readonly EventKind[] | undefined
+  readonly result?: EventResult | undefined
+  /** An address; if it ends with `*`, all that begin with what is before it. */
+  readonly address?: string | undefined
+}
+
+/** One page of events: the newest first, or with `after`, in the order of their numbers. */
+export interface AuditPage {
+  /** At most as many. */
+  readonly limit: number
+  /** Events that are older than this one. */
+  readonly before?: Pick<AuditEvent, 'time' | 'id'> | undefined
+  /** Events with higher numbers, for who follows what happens. */
+  readonly after?: number | undefined
+}
+
+/** An event that has to be delivered to a webhook. */
+export interface NewDelivery {
+  readonly hookId: number
+  readonly eventId: string
+  readonly body: string
+  /** When it may be sent: milliseconds since 1970. */
+  readonly nextAt: number
+}
