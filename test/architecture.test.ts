@@ -34,21 +34,22 @@ contract                  base
 net                       base contract
 database                  base
 settings                  base contract net database
-accounts                  base net database settings
+audit                     base contract net database settings
+accounts                  base net database settings audit
 storage                   base contract database settings
 locks                     base database accounts
 cluster                   base contract database settings accounts storage locks
 mounts                    base contract database storage locks cluster
 transfer                  base contract database storage locks mounts
-download-urls             base contract database settings accounts storage
+download-urls             base contract net database settings accounts storage
 search                    base contract database settings storage mounts
-tree                      base contract database settings accounts storage cluster locks mounts transfer download-urls search
-tasks                     base contract database settings accounts storage mounts transfer tree
+tree                      base contract database settings audit accounts storage cluster locks mounts transfer download-urls search
+tasks                     base contract database settings audit accounts storage mounts transfer tree
 offline-downloads         base contract net database settings accounts storage mounts transfer tree tasks
 uploads                   base contract accounts transfer tree
-shares                    base contract net database accounts storage tree
+shares                    base contract net database audit accounts storage tree
 installation              base contract net database settings accounts mounts tree offline-downloads shares
-gateway                   base contract net database settings accounts storage cluster locks mounts transfer download-urls search tree tasks offline-downloads uploads shares installation
+gateway                   base contract net database settings audit accounts storage cluster locks mounts transfer download-urls search tree tasks offline-downloads uploads shares installation
 drivers/lib               base contract
 drivers/lib/streams       base contract
 drivers/lib/http          base contract drivers/lib drivers/lib/streams
@@ -58,16 +59,16 @@ drivers/lib/cloud         base contract drivers/lib drivers/lib/streams drivers/
 drivers/*                 base contract drivers/lib drivers/lib/streams drivers/lib/http drivers/lib/staged-files drivers/lib/json-api drivers/lib/cloud
 drivers/index.ts          contract drivers/*
 protocols/lib             base contract net settings accounts tree installation gateway
-protocols/http/api        base contract net settings accounts tree shares gateway protocols/lib
+protocols/http/api        base contract settings audit accounts tree shares gateway protocols/lib
 protocols/http/compat     base contract settings accounts mounts tree tasks shares gateway protocols/http/api
 protocols/http/site       base contract installation gateway protocols/lib protocols/http/api
-protocols/http/files      base contract net tree shares protocols/lib protocols/http/api protocols/http/compat protocols/http/site
+protocols/http/files      base contract tree shares protocols/lib protocols/http/api protocols/http/compat protocols/http/site
 protocols/http/routes     base contract net accounts locks mounts search tree tasks offline-downloads uploads shares gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files
 protocols/http            gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files protocols/http/routes
 protocols/*               base contract net settings accounts locks tree shares gateway protocols/lib
 protocols/index.ts        protocols/lib protocols/http protocols/*
 process                   base contract net database accounts locks installation gateway drivers/index.ts protocols/lib protocols/index.ts
-cli                       base contract net database settings accounts cluster locks mounts installation tree shares drivers/index.ts protocols/lib protocols/http/site protocols/* protocols/index.ts process
+cli                       base contract net database settings audit accounts cluster locks mounts installation tree shares drivers/index.ts protocols/lib protocols/http/site protocols/* protocols/index.ts process
 main.ts                   base process cli
 web/api
 web/texts.ts              web/api

@@ -33,6 +33,15 @@ export async function signIn(
   context: AuthContext,
   client: SignInClient,
 ): Promise<SignInResult> {
+  const result = await checked(dependencies, context, client)
+  return result === 'offered' ? result : { principal: result.principal.from(client.address) }
+}
+
+async function checked(
+  dependencies: SignInDependencies,
+  context: AuthContext,
+  client: SignInClient,
+): Promise<SignInResult> {
   assertDecoded(context.username)
   switch (context.method) {
     case 'publickey':

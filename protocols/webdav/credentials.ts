@@ -5,7 +5,6 @@ import type { Credentials } from '../../src/accounts/accounts.js'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError } from '../../src/base/errors.js'
 import { decodeUtf8 } from '../../src/base/utf8.js'
-import { networkOf } from '../../src/net/addresses.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import type { AccessOptions } from '../../src/tree/operation-options.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
@@ -97,7 +96,7 @@ export async function authenticate(
   const { accounts } = gateway
   const callerOf = (principal: Principal, isDefaultUser: boolean, folderPassword?: string): Caller => {
     const { userId, username } = principal
-    const fs = gateway.as(principal.from(networkOf(client.address)))
+    const fs = gateway.as(principal.from(client.address))
     return { uid: String(userId), username, isDefaultUser, principal, fs, folderPassword }
   }
   if (header === undefined) return callerOf(accounts.guest(webdav, client.address), true)

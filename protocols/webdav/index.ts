@@ -5,6 +5,7 @@ export const webdav = {
   name: 'webdav',
   permissions: { read: 'webdavRead', manage: 'webdavManage' },
   appPasswords: true,
+  repeatsCredentials: true,
   path: '/dav',
   async handler({ config, opening }) {
     const { webdavHandler } = await import('./server.js')

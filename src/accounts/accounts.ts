@@ -1,5 +1,8 @@
 /** Authenticates credentials of all kinds, and makes principals. */
+import { LRUCache } from 'lru-cache'
 import PQueue from 'p-queue'
+import type { Audit } from '../audit/audit.js'
+import { outcomeOf, type Actor } from '../audit/event.js'
 import { GatewayError, hasDetail, isGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import { root, spelledAsIn, under, within, type Path } from '../base/path.js'
@@ -65,6 +68,8 @@ interface AccountsOptions {
   readonly tokenHours: number
   /** Gets a warning for each failed sign-in; of those that are throttled, one for each network in five minutes. */
   readonly log?: Pick<Log, 'warn'>
+  /** Gets each sign-in, and each that is refused. */
+  readonly audit?: Pick<Audit, 'record'> | undefined
   /** The other processes that use the same accounts. By default there are none. */
   readonly cluster?: AccountsCluster | undefined
   /** Milliseconds since 1970. */
@@ -75,6 +80,8 @@ interface AccountsOptions {
 const sweepInterval = 3600_000
 /** Seconds that the clocks of two processes may differ. */
 const clockSkew = 60
+/** Sign-ins by protocols that repeat them, and milliseconds until one that goes on is recorded again. */
+const repeated = { max: 10_000, ttl: 3600_000 }
 /** Milliseconds after a sign-in within which it allows changes of credentials (docs/decisions/0042). */
 const recentTime = 10 * 60_000
 
@@ -93,9 +100,15 @@ const appPasswordDeleted = { reason: 'the app password has been deleted' }
 /** What a principal has by its credential. `signal`: in place of that of its account's sessions. */
 type CredentialFacts = Pick<
   PrincipalFacts,
-  'protocol' | 'folder' | 'readOnly' | 'share' | 'holder' | 'network' | 'signedIn'
+  'protocol' | 'folder' | 'readOnly' | 'share' | 'holder' | 'address' | 'signedIn'
 > &
   Partial<Pick<PrincipalFacts, 'signal'>>
+
+/** Who has signed in, and by what. */
+interface SignedIn {
+  readonly user?: Pick<UserRow, 'id' | 'username'> | undefined
+  readonly credential?: string | undefined
+}
 
 export class Accounts {
   readonly users: Users
@@ -110,6 +123,9 @@ export class Accounts {
   readonly #tokenCache: TokenCache
   readonly #now: () => number
   readonly #log: AccountsOptions['log']
+  readonly #audit: AccountsOptions['audit']
+  /** Sign-ins that were recorded, and that their clients repeat with each request. */
+  readonly #repeated = new LRUCache<string, true>(repeated)
   readonly #cluster: AccountsCluster
   readonly #sessions: Sessions
   readonly #passwords: PasswordCheck
@@ -131,6 +147,7 @@ export class Accounts {
     this.#sessions = new Sessions(now)
     this.#now = now
     this.#log = log
+    this.#audit = options.audit
     this.#cluster = options.cluster ?? {
       assertCurrent: () => undefined,
       ofOthers: () => undefined,
@@ -203,7 +220,11 @@ export class Accounts {
    * two-step verification first can sign in for that.
    */
   async signIn(credentials: Credentials): Promise<string> {
-    return this.#logged(credentials, 'http', async () => this.#tokens.issue(await this.#signIn(credentials)))
+    const { token } = await this.#logged(credentials, 'http', async () => {
+      const user = await this.#signIn(credentials)
+      return { user, token: this.#tokens.issue(user) }
+    })
+    return token
   }
 
   /**
@@ -216,7 +237,8 @@ export class Accounts {
   ): ReturnType<ConsoleSessions['open']> {
     return this.#logged(credentials, 'http', async () => {
       const user = await this.#signIn(credentials)
-      return this.consoleSessions.open(user, { address: credentials.address, userAgent })
+      const opened = await this.consoleSessions.open(user, { address: credentials.address, userAgent })
+      return { ...opened, user, credential: `console:${opened.row.id}` as const }
     })
   }
 
@@ -312,6 +334,7 @@ export class Accounts {
       const confirmed = await this.#signIn(credentials)
       const isSame = confirmed.id === row.userId && confirmed.passwordTime === row.passwordTime
       if (!isSame || !(await this.consoleSessions.confirm(row.id))) throw sessionRevoked({ detail: 'token_revoked' })
+      return { user, credential: `console:${row.id}` as const }
     })
   }
 
@@ -368,7 +391,7 @@ export class Accounts {
     if (guest === undefined || this.#refusal(guest, { address, purpose: 'use' }) !== undefined) {
       throw sessionRevoked({ detail: 'guest_disabled' })
     }
-    return this.#principal(guest, 'guest', { protocol, holder: networkOf(address) })
+    return this.#principal(guest, 'guest', { protocol, holder: networkOf(address), address })
   }
 
   /** Whether this is the name of the guest, which is enabled and has not expired. */
@@ -378,8 +401,11 @@ export class Accounts {
     return this.#refusal(user, { purpose: 'later' }) === undefined
   }
 
-  /** Revokes a session token. Does nothing for the permanent token and for invalid or expired ones. */
-  async signOut(token: string): Promise<void> {
+  /**
+   * Revokes a session token. Does nothing for the permanent token and for invalid or expired ones. `address`: that of
+   * the client.
+   */
+  async signOut(token: string, address?: string): Promise<void> {
     const claims = this.#tokens.read(token)
     const expires = new Date((claims?.exp ?? 0) * 1000)
     if (claims === undefined || expires.getTime() <= this.#now()) return
@@ -388,6 +414,20 @@ export class Accounts {
       this.#revoked = new Map([...this.#revoked, [claims.jti, expires]])
       this.#sessions.end(Number(claims.sub), { detail: 'token_revoked' }, (other) => other === `token:${claims.jti}`)
     })
+    await this.#recordSignOut(Number(claims.sub), `token:${claims.jti}`, address)
+  }
+
+  /** Ends the session of the console whose cookie has this value. Does nothing if there is none. */
+  async signOutOfConsole(secret: string, address?: string): Promise<void> {
+    const row = this.consoleSessions.find(secret)
+    await this.consoleSessions.close(secret)
+    if (row) await this.#recordSignOut(row.userId, `console:${row.id}`, address)
+  }
+
+  async #recordSignOut(userId: number, credential: Credential, address?: string): Promise<void> {
+    const name = this.users.get(userId)?.username ?? ''
+    const actor: Actor = { userId, name, protocol: 'http', address, credential }
+    await this.#audit?.record({ kind: 'signout', actor, result: 'done' })
   }
 
   /**
@@ -397,18 +437,49 @@ export class Accounts {
    * verification.
    */
   async byPassword(credentials: Credentials, protocol: ProtocolFacts): Promise<Principal> {
-    return this.#logged(credentials, protocol.name, () => this.#byPassword(credentials, protocol))
+    const { principal } = await this.#logged(credentials, protocol.name, async () => {
+      const signedIn = await this.#byPassword(credentials, protocol)
+      const { userId, username, credential } = signedIn
+      const isKnown = protocol.repeatsCredentials === true && this.#isRepeated(signedIn, credentials.address)
+      return { principal: signedIn, ...(!isKnown && { user: { id: userId, username }, credential }) }
+    })
+    return principal
+  }
+
+  /** Whether the sign-in goes on, and was recorded. From now on it is. */
+  #isRepeated({ userId, credential, protocol }: Principal, address: string): boolean {
+    const key = `${userId} ${credential} ${protocol.name} ${address}`
+    if (this.#repeated.has(key)) return true
+    this.#repeated.set(key, true)
+    return false
   }
 
   /**
    * Logs a failed sign-in with its address. Logs the name only if the account exists, because it could be a mistyped
    * password. Of throttled sign-ins, logs one of each network within the time of a lockout, with the number of those
-   * that were not logged before it.
+   * that were not logged before it. Records every sign-in in the audit. `work` resolves to who has signed in, and by
+   * what if it is not the password; without a user, to nothing that is recorded.
    */
-  async #logged<T>({ username, address }: Credentials, protocol: string, work: () => Promise<T>): Promise<T> {
+  async #logged<T extends SignedIn>(
+    { username, code, address }: Pick<Credentials, 'username' | 'code' | 'address'>,
+    protocol: string,
+    work: () => Promise<T>,
+  ): Promise<T> {
     try {
-      return await work()
+      const result = await work()
+      const { user, credential = 'password' } = result
+      if (user) {
+        const actor: Actor = { userId: user.id, name: user.username, protocol, address, credential }
+        await this.#audit?.record({ kind: 'signin.ok', actor, result: 'done' })
+      }
+      return result
     } catch (error) {
+      // Without a code, the client asks its user for one.
+      if (isGatewayError(error) && !(hasDetail(error, 'code_required') && code === undefined)) {
+        const user = this.users.byName(username)
+        const actor: Actor = { userId: user?.id, name: user?.username ?? '', protocol, address }
+        await this.#audit?.record({ kind: 'signin.refused', actor, ...outcomeOf(error) })
+      }
       if (isGatewayError(error) && !hasDetail(error, 'code_required')) {
         const account = this.users.byName(username)?.username
         const facts = { protocol, address, account, reason: error.reason }
@@ -476,11 +547,12 @@ export class Accounts {
     const user = this.users.get(userId)
     if (user === undefined) throw sessionRevoked({ detail: 'account_missing' })
     const credentials = { ...proof, username: user.username }
-    return this.#logged(credentials, 'http', async () => {
+    const { codes } = await this.#logged(credentials, 'http', async () => {
       await this.#passwords.checkPassword(credentials, { remembered: false })
       this.#assertUnchanged(user)
-      return this.recoveryCodes.renew(user)
+      return { user: undefined, codes: await this.recoveryCodes.renew(user) }
     })
+    return codes
   }
 
   /**
@@ -497,9 +569,15 @@ export class Accounts {
    * Rejects with `denied` if the account cannot be used from this address.
    */
   async byKey(key: KeyRow, protocol: ProtocolFacts, address?: string): Promise<Principal> {
-    this.#ownerOf(key, address)
-    await this.#recordUse(this.keys.touch(key))
-    return this.#principal(this.#ownerOf(key, address), `key:${key.id}`, { protocol })
+    const username = this.users.get(key.userId)?.username ?? ''
+    const { principal } = await this.#logged({ username, address: address ?? '' }, protocol.name, async () => {
+      this.#ownerOf(key, address)
+      await this.#recordUse(this.keys.touch(key))
+      const user = this.#ownerOf(key, address)
+      const credential = `key:${key.id}` as const
+      return { user, credential, principal: this.#principal(user, credential, { protocol }) }
+    })
+    return principal
   }
 
   /** The account of a key, if it can be used now. */
@@ -566,7 +644,8 @@ export class Accounts {
    * Throws as `forTask`. `address`: that of the client.
    */
   forSignature(userId: number, protocol: ProtocolFacts, address: string): Principal {
-    return this.#principal(this.#lasting(userId), 'task', { protocol, readOnly: true, holder: networkOf(address) })
+    const by = { protocol, readOnly: true, holder: networkOf(address), address }
+    return this.#principal(this.#lasting(userId), 'task', by)
   }
 
   /**
@@ -600,7 +679,7 @@ export class Accounts {
     const folder = base && within(base, path)
     if (folder === undefined) throw new GatewayError('denied', { detail: 'share_refused', subject: path })
     const network = address === undefined ? undefined : networkOf(address)
-    const by = { protocol, folder, share, network, ...(network !== undefined && { holder: network }) }
+    const by = { protocol, folder, share, address, ...(network !== undefined && { holder: network }) }
     return this.#principal(creator, `share:${share.id}`, by, { credentialEnds: end })
   }
 
@@ -660,6 +739,7 @@ export class Accounts {
       grantedOnly: user.grantedOnly,
       base: under(user.basePath, folder),
       folder,
+      credential,
       ...by,
       signal: by.signal ?? this.#sessions.signal(user.id, credential, { ...lifetime, accountEnds: user.expires }),
     })

@@ -4,7 +4,9 @@
  */
 import { GatewayError } from '../base/errors.js'
 import type { Holder } from '../base/fair-share.js'
+import type { Actor } from '../database/audit-rows.js'
 import type { Role, ShareMode } from '../database/rows.js'
+import { networkOf } from '../net/addresses.js'
 import { isWithin, root, segmentsOf, spelledAsIn, truncateTo, type Path } from '../base/path.js'
 import type { Groups } from './groups.js'
 
@@ -68,6 +70,8 @@ export interface ProtocolFacts {
   readonly permissions?: { readonly read: Permission; readonly manage: Permission }
   /** Whether users can sign in by it with an app password. */
   readonly appPasswords: boolean
+  /** Clients send their credentials with each request, so that most are no new sign-in. */
+  readonly repeatsCredentials?: boolean
 }
 
 /** What a principal of a share is limited to. */
@@ -117,11 +121,10 @@ export interface PrincipalFacts {
    * Who holds what is taken of a limited total: the network of a client that has not signed in. By default the user.
    */
   readonly holder?: Holder
-  /**
-   * The client's, by which wrong folder passwords are counted (`networkOf`). Undefined for tasks, and if no password is
-   * sent.
-   */
-  readonly network?: string | undefined
+  /** That of the client, without port. Undefined for tasks. */
+  readonly address?: string | undefined
+  /** What has authenticated it, by its id. Never a secret. */
+  readonly credential?: string | undefined
   /**
    * When the user last proved who it is by all that a sign-in requires, in milliseconds since 1970; `Infinity` for the
    * permanent token. Called for each decision, because a console session can be confirmed again. Absent for every
@@ -148,7 +151,8 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
   readonly share: ShareScope | undefined
   /** Who holds what the principal takes of a limited total. */
   readonly holder: NonNullable<Holder>
-  readonly network: string | undefined
+  readonly address: string | undefined
+  readonly credential: string | undefined
   readonly signedIn: PrincipalFacts['signedIn']
   readonly signal: AbortSignal
 
@@ -166,7 +170,8 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     this.onlyPath = facts.onlyPath
     this.share = facts.share
     this.holder = facts.holder ?? facts.userId
-    this.network = facts.network
+    this.address = facts.address
+    this.credential = facts.credential
     this.signedIn = facts.signedIn
     this.signal = facts.signal
   }
@@ -225,9 +230,26 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     return truncateTo(this.base, segmentsOf(this.base).length - segmentsOf(this.folder).length)
   }
 
-  /** The same principal with the network of its client. */
-  from(network: string): Principal {
-    return this.#with({ network })
+  /** The same principal with the address of its client. */
+  from(address: string): Principal {
+    return this.#with({ address })
+  }
+
+  /** That of the client, by which wrong folder passwords are counted. */
+  get network(): string | undefined {
+    return this.address === undefined ? undefined : networkOf(this.address)
+  }
+
+  /** Who it is in the audit. A visitor of a share is not its creator. */
+  get actor(): Actor {
+    const { share, userId, username, protocol, address, credential } = this
+    return {
+      userId: share === undefined && userId > 0 ? userId : undefined,
+      name: share === undefined ? username || 'guest' : `share:${share.id}`,
+      protocol: protocol.name,
+      address,
+      credential,
+    }
   }
 
   /**
@@ -264,7 +286,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
   }
 
   /** One is made for each request: a literal without spreads, which V8 makes without a call of the runtime. */
-  #with(changes: Pick<Partial<PrincipalFacts>, 'permissions' | 'base' | 'onlyPath' | 'network'>): Principal {
+  #with(changes: Pick<Partial<PrincipalFacts>, 'permissions' | 'base' | 'onlyPath' | 'address'>): Principal {
     return new Principal({
       userId: this.userId,
       username: this.username,
@@ -279,7 +301,8 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
       onlyPath: changes.onlyPath ?? this.onlyPath,
       share: this.share,
       holder: this.holder,
-      network: changes.network ?? this.network,
+      address: changes.address ?? this.address,
+      credential: this.credential,
       signedIn: this.signedIn,
       signal: this.signal,
     })

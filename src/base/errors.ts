@@ -130,6 +130,8 @@ const details = {
   signature_expired: 'the URL has expired',
   signature_wrong: 'the signature of the URL is wrong',
   proxy_refused: 'this file is not sent through the gateway',
+  // the audit
+  audit_full: 'what is done cannot be recorded now: the disk of the data folder is full',
   // settings, search, tasks
   setting_refused: 'the setting cannot have this value',
   costly_pattern: 'the patterns exceed a limit',

@@ -20,6 +20,7 @@ import { Settings } from '../settings/settings.js'
 import type { Store } from '../database/tables.js'
 import { isPostgresUrl } from '../database/store-url.js'
 import { openStore, type BeforeUpgrade } from '../database/store.js'
+import { recorded } from './recording.js'
 
 export interface CommonFlags extends ConfigFlags {
   readonly json?: boolean
@@ -99,7 +100,7 @@ export async function inDataFolder<T>(flags: CommonFlags, work: (folder: DataFol
   const config = await configOf(flags)
   const store = await openData(config)
   try {
-    return await withAccounts(config, store, work)
+    return await withAccounts(config, store, (folder) => recorded(flags, folder, () => work(folder)))
   } finally {
     await store.close()
   }

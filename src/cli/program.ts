@@ -10,6 +10,7 @@ import { addImportCommands } from './import.js'
 import { addGrantCommands, addGroupCommands } from './groups.js'
 import { addKeyCommands } from './keys.js'
 import { addNodesCommand } from './nodes.js'
+import { announce } from './recording.js'
 import { addSettingCommands } from './settings.js'
 import { addShareCommands } from './shares.js'
 import { addStorageCommands } from './storages.js'
@@ -30,6 +31,7 @@ export function createProgram(): Command {
       const isKnown = word.startsWith('-') || commands.some((command) => command.name() === word)
       if (!isKnown) program.error(`error: unknown command '${word}'`)
     })
+    .hook('preAction', (_program, command) => announce(command))
     .hook('postAction', (_program, command) => {
       // A driver that `check` has opened may have left connections or timers, which must not keep the process alive.
       if (command.name() !== 'serve') process.exit()

@@ -105,20 +105,24 @@ export interface AuditFilter {
   readonly user?: string | undefined
   /** Events whose path or target is this or below it. */
   readonly path?: Path | undefined
+  /** Events whose path or target is this. */
+  readonly at?: Path | undefined
   readonly kinds?: readonly EventKind[] | undefined
   readonly result?: EventResult | undefined
   /** An address; if it ends with `*`, all that begin with what is before it. */
   readonly address?: string | undefined
 }
 
-/** One page of events: the newest first, or with `after`, in the order of their numbers. */
+/** Where a page of events, which begins with the newest, goes on: after this event. */
+export type AuditCursor = Pick<AuditEvent, 'time' | 'id'>
+
 export interface AuditPage {
-  /** At most as many. */
-  readonly limit: number
-  /** Events that are older than this one. */
-  readonly before?: Pick<AuditEvent, 'time' | 'id'> | undefined
-  /** Events with higher numbers, for who follows what happens. */
-  readonly after?: number | undefined
+  readonly events: readonly NumberedEvent[]
+  /**
+   * Where to go on. Undefined after the last event that matches. Otherwise the page may have fewer events than its
+   * limit, or none: one call looks at a limited number of events.
+   */
+  readonly next: AuditCursor | undefined
 }
 
 /** An event that has to be delivered to a webhook. */

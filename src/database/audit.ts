@@ -1,7 +1,15 @@
 /** The events of the audit. */
 import type { Knex } from 'knex'
-import type { Path } from '../base/path.js'
-import type { AuditEvent, AuditFilter, AuditPage, EventFacts, NewDelivery, NumberedEvent } from './audit-rows.js'
+import { root, type Path } from '../base/path.js'
+import type {
+  AuditCursor,
+  AuditEvent,
+  AuditFilter,
+  AuditPage,
+  EventFacts,
+  NewDelivery,
+  NumberedEvent,
+} from './audit-rows.js'
 import type { Database } from './database.js'
 import { isPostgres } from './dialect.js'
 import { subtree } from './ranges.js'
@@ -36,6 +44,8 @@ type StoredEvent = Readonly<Record<keyof typeof columns | 'id', string | number 
 
 /** Rows that one transaction deletes. */
 const sweepStep = 1000
+/** Events that one page looks at. */
+const maxLooks = 20_000
 
 export class AuditTable {
   constructor(private readonly database: Database) {}
@@ -56,14 +66,41 @@ export class AuditTable {
     })
   }
 
-  async list(filter: AuditFilter, { limit, before, after }: AuditPage): Promise<readonly NumberedEvent[]> {
+  async list(filter: AuditFilter, limit: number, before?: AuditCursor): Promise<AuditPage> {
     return this.database.read(async (query) => {
-      const rows = query<StoredEvent>('audit').where(matching(filter)).limit(limit)
-      if (before) void rows.whereRaw('(time, event_id) < (?, ?)', [before.time, before.id])
-      if (after === undefined) void rows.orderBy([desc('time'), desc('event_id')])
-      else void rows.where('id', '>', after).orderBy('id')
-      return (await rows.select<readonly StoredEvent[]>()).map(toEvent)
+      const isRare = filter.path !== undefined && filter.path !== root && (await areFewBelow(query, filter.path))
+      const candidates = (names: string) => candidatesOf(query, filter, before, isRare).select(query.raw(names))
+      // Without an order of its own, it ends as soon as the page is full.
+      const rows = await query
+        .from(candidates('*').limit(maxLooks).as('candidates'))
+        .where(matching(filter))
+        .limit(limit)
+        .select<readonly StoredEvent[]>('*')
+      const events = rows.map(toEvent).sort(newestFirst)
+      const last = events.at(-1)
+      if (last && events.length === limit) return { events, next: { time: last.time, id: last.id } }
+      const [looked] = (await candidates('time, event_id')
+        .offset(maxLooks - 1)
+        .limit(1)) as readonly Pick<StoredEvent, 'time' | 'event_id'>[]
+      return { events, next: looked && { time: Number(looked.time), id: String(looked.event_id) } }
     })
+  }
+
+  async after(number: number, filter: AuditFilter, limit: number): Promise<readonly NumberedEvent[]> {
+    const rows = await this.database.read((query) =>
+      query<StoredEvent>('audit')
+        .where('id', '>', number)
+        .andWhere(matching(filter))
+        .orderBy('id')
+        .limit(limit)
+        .select<readonly StoredEvent[]>('*'),
+    )
+    return rows.map(toEvent)
+  }
+
+  async get(id: string): Promise<NumberedEvent | undefined> {
+    const row = await this.database.read((query) => query<StoredEvent>('audit').where({ event_id: id }).first())
+    return row && toEvent(row)
   }
 
   async last(): Promise<number> {
@@ -74,7 +111,8 @@ export class AuditTable {
   }
 
   async sweep(before: number, maxBytes: number, pause: () => Promise<unknown>): Promise<number> {
-    const keptFrom = (await this.last()) + 1 - Math.floor(maxBytes / (await this.#rowSize()))
+    const mostRows = Math.floor(maxBytes / (await this.#rowSize()))
+    const keptFrom = Math.max(0, (await this.last()) + 1 - mostRows)
     let deleted = 0
     for (;;) {
       const step = await this.#deleteSome(before, keptFrom)
@@ -154,43 +192,113 @@ async function insertDeliveries(query: Knex, deliveries: readonly NewDelivery[])
   }
 }
 
-function desc(column: string) {
-  return { column, order: 'desc' as const }
+/**
+ * The events among which those of a page are, the newest first, by the index that finds the fewest: of a name, of one
+ * path, below a path with few, or of a time.
+ */
+function candidatesOf(
+  query: Knex,
+  filter: AuditFilter,
+  before: AuditCursor | undefined,
+  areFew: boolean,
+): Knex.QueryBuilder {
+  const { from, to, user, at, path } = filter
+  const rows = query('audit').orderBy([
+    { column: 'time', order: 'desc' },
+    { column: 'event_id', order: 'desc' },
+  ])
+  const within: Knex.QueryCallback = (some) => {
+    if (from !== undefined) void some.where('time', '>=', from)
+    if (to !== undefined) void some.where('time', '<', to)
+    if (before) void some.whereRaw('(time, event_id) < (?, ?)', [before.time, before.id])
+  }
+  void rows.where(within)
+  if (user !== undefined) return rows.where('name', user)
+  if (at !== undefined) return rows.whereIn('id', idsAt(query, at, within))
+  return path !== undefined && areFew ? rows.whereIn('id', idsBelow(query, path)) : rows
 }
 
-function matching({ from, to, user, path, kinds, result, address }: AuditFilter): Knex.QueryCallback {
+/** The ids of the newest events at a path, by it and by the target. */
+function idsAt(query: Knex, at: Path, within: Knex.QueryCallback): Knex.QueryBuilder {
+  const newest = (column: string) =>
+    query('audit')
+      .whereRaw(`${column} is not null and ${beginning(column)} = ?`, [cut(at)])
+      .andWhere(within)
+      .orderBy([
+        { column: 'time', order: 'desc' },
+        { column: 'event_id', order: 'desc' },
+      ])
+      .limit(maxLooks)
+      .select('id')
+  return query
+    .from(newest('path').as('by_path'))
+    .select('id')
+    .union([query.from(newest('target').as('by_target')).select('id')])
+}
+
+/** The ids of at least the events at or below a path, but of at most `maxLooks` of each column. */
+function idsBelow(query: Knex, path: Path): Knex.QueryBuilder {
+  const ids = (column: string) => {
+    const some = query('audit').where(startsAt(column, path)).limit(maxLooks).select('id')
+    return query.from(some.as(`by_${column}`)).select('id')
+  }
+  return ids('path').union([ids('target')])
+}
+
+/** Whether `idsBelow` has them all. Of many, some are among the newest events. */
+async function areFewBelow(query: Knex, path: Path): Promise<boolean> {
+  const [found] = await query
+    .from(idsBelow(query, path).as('found'))
+    .select<{ count: number | string }[]>(query.raw('count(*) as count'))
+  return Number(found?.count) < maxLooks
+}
+
+function matching({ from, to, user, path, at, kinds, result, address }: AuditFilter): Knex.QueryCallback {
   return (query) => {
     if (from !== undefined) void query.where('time', '>=', from)
     if (to !== undefined) void query.where('time', '<', to)
     if (user !== undefined) void query.where('name', user)
-    if (path !== undefined) void query.where(about(path))
+    if (path !== undefined) void query.where(either((one, column) => void one.where(subtree(path, column))))
+    if (at !== undefined) void query.where(either((one, column) => void one.where(column, at)))
     if (kinds !== undefined) void query.whereIn('kind', [...kinds])
     if (result !== undefined) void query.where({ result })
-    if (address?.endsWith('*')) {
+    if (address?.endsWith('*') === true) {
       const start = address.slice(0, -1)
       void query.whereRaw('substr(address, 1, ?) = ?', [start.length, start])
     } else if (address !== undefined) void query.where({ address })
   }
 }
 
+/** A condition that the path or the target meets. */
+function either(condition: (query: Knex.QueryBuilder, column: string) => void): Knex.QueryCallback {
+  return (query) => void query.where((one) => condition(one, 'path')).orWhere((one) => condition(one, 'target'))
+}
+
 /**
- * A condition for events whose path or target is `path` or below it. The indexes have the beginnings of paths only:
- * PostgreSQL does not index longer texts.
+ * A condition that every path at or below `path` meets, and of long paths others too. The indexes have the beginnings of
+ * paths only: PostgreSQL does not index longer texts.
  */
-function about(path: Path): Knex.QueryCallback {
-  const below = path === '/' ? '/' : `${path}/`
-  const beyond = `${below.slice(0, -1)}0`
-  const isLong = below.length > indexedPathLength
-  const start = isLong ? [...path].slice(0, indexedPathLength).join('') : path
+function startsAt(column: string, path: Path): Knex.QueryCallback {
+  const below = `${path}/`
+  const start = beginning(column)
   return (query) => {
-    for (const column of ['path', 'target']) {
-      const beginning = `substr(${column}, 1, ${indexedPathLength})`
-      void query.orWhere((one) => {
-        if (isLong) void one.whereRaw(`${beginning} = ?`, [start]).andWhere(subtree(path, column))
-        else void one.whereRaw(`${beginning} = ? or (${beginning} >= ? and ${beginning} < ?)`, [path, below, beyond])
-      })
-    }
+    void query.whereNotNull(column)
+    if (below.length > indexedPathLength) void query.whereRaw(`${start} = ?`, [cut(path)])
+    else void query.whereRaw(`(${start} = ? or ${start} >= ? and ${start} < ?)`, [path, below, `${path}0`])
   }
+}
+
+function beginning(column: string): string {
+  return `substr(${column}, 1, ${indexedPathLength})`
+}
+
+/** The part of a path that an index has. */
+function cut(path: Path): string {
+  return path.length > indexedPathLength ? Array.from(path).slice(0, indexedPathLength).join('') : path
+}
+
+function newestFirst(one: AuditEvent, other: AuditEvent): number {
+  return other.time - one.time || (one.id < other.id ? 1 : -1)
 }
 
 function toEvent(row: StoredEvent): NumberedEvent {

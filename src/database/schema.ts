@@ -543,8 +543,8 @@ export async function addAudit(query: Knex): Promise<void> {
   })
   for (const column of ['path', 'target']) {
     await query.raw(
-      `create index audit_${column}_index on audit (substr(${column}, 1, ${indexedPathLength})) ` +
-        `where ${column} is not null`,
+      `create index audit_${column}_time_index on audit ` +
+        `(substr(${column}, 1, ${indexedPathLength}), time, event_id) where ${column} is not null`,
     )
   }
   await query.schema.createTable('webhooks', (table) => {
@@ -567,13 +567,13 @@ export async function addAudit(query: Knex): Promise<void> {
     table.integer('hook_id').notNullable().references('id').inTable('webhooks').onDelete('CASCADE')
     table.text('event_id').notNullable()
     table.text('body').notNullable()
-    table.integer('attempts').notNullable()
-    table.bigInteger('next_at').notNullable()
+    table.integer('attempts').notNullable().defaultTo(0)
+    table.bigInteger('next_at').notNullable().defaultTo(0)
     table.integer('last_status')
     table.text('last_error')
     table.bigInteger('failed_at')
     table.unique(['hook_id', 'event_id'])
-    table.index('next_at')
+    table.index(['hook_id', 'next_at'])
   })
   await query('change_counts').insert({ topic: 'webhooks', count: 0 })
   await countChangesOf(query, { webhooks: 'webhooks' })

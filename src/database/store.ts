@@ -113,7 +113,7 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
       assertNew: (isFirst) => assertNew(database, isFirst),
       replace: (by, isFirst) => replaceInstallation(database, by, isFirst),
     },
-    audit: new AuditTable(engine.relaxed),
+    audit: new AuditTable(database),
     revokedTokens: new RevokedTokensTable(database),
     locks: new LocksTable(database),
     tasks: new TasksTable(database, node),

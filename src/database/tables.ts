@@ -1,6 +1,6 @@
 /** The database as the core uses it: its tables, and what each of their methods promises. No SQL. */
 import type { Path } from '../base/path.js'
-import type { AuditEvent, AuditFilter, AuditPage, NewDelivery, NumberedEvent } from './audit-rows.js'
+import type { AuditCursor, AuditEvent, AuditFilter, AuditPage, NewDelivery, NumberedEvent } from './audit-rows.js'
 import type { SharedEngine } from './engine.js'
 import type { Installation } from './installation.js'
 import type {
@@ -371,7 +371,6 @@ export interface Store extends FileRecords {
     assertNew(isFirst: (row: StorageRow) => boolean): Promise<void>
     replace(by: Installation, isFirst: (row: StorageRow) => boolean): Promise<void>
   }
-  /** Writes are as those of `relaxed`. */
   readonly audit: {
     /**
      * Stores the events that are not stored yet, and what `deliveriesOf` returns for these, in one transaction.
@@ -381,7 +380,12 @@ export interface Store extends FileRecords {
       events: readonly AuditEvent[],
       deliveriesOf?: (added: readonly AuditEvent[]) => readonly NewDelivery[],
     ): Promise<number>
-    list(filter: AuditFilter, page: AuditPage): Promise<readonly NumberedEvent[]>
+    /** At most `limit` events, the newest first, that are older than `before`. */
+    list(filter: AuditFilter, limit: number, before?: AuditCursor): Promise<AuditPage>
+    /** At most `limit` events with higher numbers, in the order of these, for who follows what happens. */
+    after(number: number, filter: AuditFilter, limit: number): Promise<readonly NumberedEvent[]>
+    /** Undefined if there is no event of this id. */
+    get(id: string): Promise<NumberedEvent | undefined>
     /** The highest number of an event; 0 if there is none. */
     last(): Promise<number>
     /**

@@ -8,6 +8,7 @@ import { LRUCache } from 'lru-cache'
 import { Principal, type ProtocolFacts } from '../accounts/principal.js'
 import { GatewayError, type ErrorDetail } from '../base/errors.js'
 import { root, under, type Path } from '../base/path.js'
+import { networkOf } from '../net/addresses.js'
 import type { Settings } from '../settings/settings.js'
 
 /** Maximum characters of cached paths and signatures; about twice as many bytes. */
@@ -80,14 +81,14 @@ export class SignedUrls {
 
   /**
    * Returns a principal that may only read this path. Throws `unauthenticated` if the signature is not valid.
-   * `network`: that of the client.
+   * `address`: that of the client.
    */
-  verify(path: Path, signature: string | undefined, protocol: ProtocolFacts, network?: string): Principal {
+  verify(path: Path, signature: string | undefined, protocol: ProtocolFacts, address?: string): Principal {
     this.#assertValid(
       signature ?? '',
       (expiry) => (expiry === 0 ? this.#cache.get(path) : undefined) ?? this.#signature(path, expiry),
     )
-    return this.#reader(path, protocol, network)
+    return this.#reader(path, protocol, address)
   }
 
   /**
@@ -146,10 +147,10 @@ export class SignedUrls {
     path: Path,
     signature: string | undefined,
     protocol: ProtocolFacts,
-    network?: string,
+    address?: string,
   ): Promise<Principal> {
     const needsSignature = this.#settings.bool('sign_all') || this.#needsSignature(path)
-    return needsSignature ? this.verify(path, signature, protocol, network) : this.#reader(path, protocol, network)
+    return needsSignature ? this.verify(path, signature, protocol, address) : this.#reader(path, protocol, address)
   }
 
   #signature(text: string, expiry: number): string {
@@ -157,7 +158,7 @@ export class SignedUrls {
     return `${digest.replaceAll('+', '-').replaceAll('/', '_')}:${expiry}`
   }
 
-  #reader(path: Path, protocol: ProtocolFacts, network: string | undefined): Principal {
+  #reader(path: Path, protocol: ProtocolFacts, address: string | undefined): Principal {
     return new Principal({
       userId: 0,
       username: '',
@@ -166,7 +167,9 @@ export class SignedUrls {
       base: root,
       protocol,
       onlyPath: path,
-      holder: network,
+      holder: address === undefined ? undefined : networkOf(address),
+      address,
+      credential: 'signed URL',
       signal: this.#controller.signal,
     })
   }

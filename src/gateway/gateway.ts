@@ -1,6 +1,7 @@
 /** The gateway as the daemon runs it. Protocols use of it only what `protocol-gateway.ts` lists. */
 import type { Accounts } from '../accounts/accounts.js'
 import type { Principal, ProtocolFacts } from '../accounts/principal.js'
+import type { Audit } from '../audit/audit.js'
 import type { KeyFingerprint } from '../accounts/public-keys.js'
 import { settlesWithin } from '../base/cancellation.js'
 import type { FairShare } from '../base/fair-share.js'
@@ -62,6 +63,7 @@ export class Gateway {
   listening: Listening
   /** Whether the daemon is stopping: running requests are completed, and new ones belong to other daemons. */
   isDraining = false
+  readonly audit: Audit
   readonly accounts: Accounts
   readonly settings: Settings
   readonly signedUrls: SignedUrls
@@ -98,6 +100,7 @@ export class Gateway {
     this.log = options.log
     this.logTail = options.logTail ?? new LogTail()
     this.listening = { addresses: options.config.addresses, fingerprints: {} }
+    this.audit = parts.audit
     this.accounts = parts.accounts
     this.settings = parts.settings
     this.signedUrls = parts.signedUrls

@@ -3,6 +3,7 @@
  */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { version } from '../base/version.js'
+import type { Audit } from '../audit/audit.js'
 import type { Events } from '../storage/events.js'
 import { mountStates, type Mounts } from '../mounts/mounts.js'
 import type { TransferEvent } from '../storage/transfer-meter.js'
@@ -10,6 +11,7 @@ import { taskKinds, taskStates } from '../tasks/task.js'
 import type { Tasks } from '../tasks/tasks.js'
 
 interface MetricsDependencies {
+  readonly audit: Pick<Audit, 'on' | 'lost'>
   readonly events: Pick<Events, 'onTransfer'>
   readonly tasks: Pick<Tasks, 'all'>
   readonly mounts: Pick<Mounts, 'states'>
@@ -29,7 +31,7 @@ export class Metrics {
   readonly #registry = new Registry()
   #hasProcessMetrics = false
 
-  constructor({ events, tasks, mounts }: MetricsDependencies) {
+  constructor({ audit, events, tasks, mounts }: MetricsDependencies) {
     const registers = [this.#registry]
     const labelNames = ['protocol', 'storage', 'direction', 'outcome'] as const
     const series = new Map<string, Series>()
@@ -72,6 +74,32 @@ export class Metrics {
       sums.transfers++
       sums.bytes += event.bytes
       duration.observe({ protocol, direction }, event.seconds)
+    })
+    const counts = new Map<string, { readonly labels: { kind: string; result: string }; count: number }>()
+    audit.on(({ kind, result }) => {
+      const key = `${kind} ${result}`
+      const counted = counts.get(key)
+      if (counted) counted.count++
+      else counts.set(key, { labels: { kind, result }, count: 1 })
+    })
+    new Counter({
+      name: 'tidegate_events_total',
+      help: 'Events, as the audit names them, also of kinds that it does not record.',
+      labelNames: ['kind', 'result'] as const,
+      registers,
+      collect() {
+        this.reset()
+        for (const { labels, count } of counts.values()) this.inc(labels, count)
+      },
+    })
+    new Counter({
+      name: 'tidegate_audit_lost_total',
+      help: 'Events that the audit could write neither to its files nor to the database.',
+      registers,
+      collect() {
+        this.reset()
+        this.inc(audit.lost)
+      },
     })
     new Gauge({
       name: 'tidegate_storages',

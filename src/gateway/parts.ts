@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path'
 import { Accounts } from '../accounts/accounts.js'
 import type { FirstAdmin } from '../accounts/bootstrap.js'
 import type { Principal, ProtocolFacts } from '../accounts/principal.js'
+import { Audit } from '../audit/audit.js'
 import { FairShare } from '../base/fair-share.js'
 import type { Log } from '../base/log.js'
 import { root, type Path } from '../base/path.js'
@@ -19,7 +20,7 @@ import type { Store } from '../database/tables.js'
 import { DownloadRouting } from '../download-urls/download-routing.js'
 import { SignedUrls } from '../download-urls/signed-urls.js'
 import { storeLocation, type Config } from '../installation/config.js'
-import { gatewayFolders } from '../installation/data-folder.js'
+import { auditFolder, gatewayFolders } from '../installation/data-folder.js'
 import type { KeyedProtocol } from '../installation/import/server-keys.js'
 import { UploadedImports } from '../installation/import/uploaded-imports.js'
 import { thisInstance, type ThisInstance } from '../installation/instance.js'
@@ -96,6 +97,7 @@ interface Core {
   readonly settings: Settings
   /** The settings, with this process's part of the limits that hold for all processes together. */
   readonly limits: Limits
+  readonly audit: Audit
   readonly accounts: Accounts
   readonly mounts: Mounts
   readonly mountedTree: MountedTree
@@ -142,7 +144,7 @@ export async function openParts(options: GatewayOptions, closing: Closing): Prom
   const tree = treeOf(core, storages, search)
   const jobs = await loadJobs(core, storages, tree, closing)
   const visitorAccess = openVisitorAccess(core, tree, closing)
-  const metrics = new Metrics({ events: core.events, tasks: jobs.tasks, mounts: core.mounts })
+  const metrics = new Metrics({ audit: core.audit, events: core.events, tasks: jobs.tasks, mounts: core.mounts })
   followChanges(core, storages, search, closing)
   await startWork(core, storages, jobs, options.onEnded)
   return { ...core, ...storages, ...jobs, search, visitorAccess, tree, metrics }
@@ -154,12 +156,16 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   const store = await openDatabase(options, run)
   closing.add(() => store.close())
   const events = new Events()
-  const cluster = await joinCluster({ store, instance: run, name: `${hostname()}:${process.pid}`, events, log })
+  const node = `${hostname()}:${process.pid}`
+  const cluster = await joinCluster({ store, instance: run, name: node, events, log })
   // Others take over what this node owns.
   closing.add(() => cluster.leave().catch(() => undefined))
   const settings = await Settings.open(store, settingDefinitions(protocols, driverTypes), log)
   closing.add(() => settings.close())
-  const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log, cluster })
+  const folder = join(config.data, auditFolder)
+  const audit = await Audit.open({ store, settings, folder, instance: cluster.instance, node, log })
+  closing.add(() => audit.close())
+  const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log, cluster, audit })
   closing.add(() => accounts.close())
   const mounts = new Mounts()
   const mountedTree = new MountedTree(mounts, log)
@@ -195,7 +201,7 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   const bandwidth = new Bandwidth(limits)
   const egress = new EgressGuard(() => settings.get('egress_networks'))
   return {
-    ...{ config, log, driverTypes, protocols, store, events, cluster, settings, limits, accounts },
+    ...{ config, log, driverTypes, protocols, store, events, cluster, settings, limits, audit, accounts },
     ...{ mounts, mountedTree, rules, grants, shares, followers, locks, signedUrls, spool, bandwidth, egress },
   }
 }
@@ -257,9 +263,23 @@ async function openSearch(core: Core, closing: Closing): Promise<Search> {
 
 function treeOf(core: Core, { pathLocks, intents }: Storages, search: Search): TreeDependencies {
   const { log, store, events, cluster, settings, mounts, mountedTree, rules, grants, followers, locks } = core
-  const { accounts, signedUrls, bandwidth } = core
+  const { accounts, audit, signedUrls, bandwidth } = core
   return {
-    ...{ log, store, events, cluster, settings, mounts, mountedTree, rules, grants, followers, locks, bandwidth },
+    ...{
+      audit,
+      log,
+      store,
+      events,
+      cluster,
+      settings,
+      mounts,
+      mountedTree,
+      rules,
+      grants,
+      followers,
+      locks,
+      bandwidth,
+    },
     ...{ pathLocks, intents, search },
     isBaseFolder: (folder) => accounts.users.list().some(({ basePath }) => basePath === folder),
     bases: new BaseFolders({ mounts, mountedTree, locks, pathLocks, events, log }),
@@ -273,13 +293,13 @@ function treeOf(core: Core, { pathLocks, intents }: Storages, search: Search): T
 }
 
 function openVisitorAccess(
-  { shares, accounts, store, log }: Core,
+  { shares, accounts, audit, store, log }: Core,
   tree: TreeDependencies,
   closing: Closing,
 ): VisitorAccess {
   const uploads = new ShareUploads(store.shareUploads, log)
   const as = (principal: Principal) => new SharedTree(tree, principal, uploads)
-  const visitorAccess = new VisitorAccess({ shares, accounts, visits: store.shareVisits, as, log })
+  const visitorAccess = new VisitorAccess({ shares, accounts, visits: store.shareVisits, as, audit, log })
   closing.add(() => visitorAccess.close())
   return visitorAccess
 }
@@ -290,14 +310,14 @@ async function loadJobs(
   tree: TreeDependencies,
   closing: Closing,
 ): Promise<Jobs> {
-  const { config, log, driverTypes, protocols, store, cluster, settings, limits, accounts } = core
+  const { config, log, driverTypes, protocols, store, cluster, settings, limits, audit, accounts } = core
   const { mounts, spool, bandwidth, egress } = core
   const data = resolve(config.data)
   // Tasks transfer nothing from or to clients, whose speed may be limited.
   const taskTree = { ...tree, bandwidth: { toClients: unlimited, fromClients: unlimited } }
   const asTask = (principal: Principal) => new VirtualFs(taskTree, principal)
   const tasks = await Tasks.load({
-    ...{ store, settings: limits, log, uploads: taskUploads, ofOthers: cluster.ofOthers },
+    ...{ store, settings: limits, log, audit, uploads: taskUploads, ofOthers: cluster.ofOthers },
     authority: (userId) => accounts.forTask(userId),
   })
   tasks.register('upload', uploadTasks(spool, asTask))
@@ -343,7 +363,7 @@ function followChanges(
 
 /** Starts the tasks. From now on, this node also takes over the work of others that end. */
 async function startWork(
-  { store, events, cluster }: Core,
+  { store, events, cluster, audit }: Core,
   { supervisor }: Storages,
   { downloads, tasks }: Jobs,
   onEnded: GatewayOptions['onEnded'],
@@ -361,6 +381,7 @@ async function startWork(
     },
     takeOver: async () => {
       forgetFiles()
+      await audit.takeOver()
       await supervisor.recoverAll()
       await tasks.takeOver()
     },

@@ -22,6 +22,7 @@ import type { Gateway, Listening } from './gateway.js'
 import type { UploadedImports } from '../installation/import/uploaded-imports.js'
 import type { LogTail } from './log-tail.js'
 import type { Metrics } from './metrics.js'
+import type { Audit } from '../audit/audit.js'
 import type { StorageAdmin } from '../mounts/storage-admin.js'
 
 /** Signing in, which yields principals, and the rows of accounts for their administration. */
@@ -46,6 +47,7 @@ interface ProtocolAccounts extends Pick<
   | 'signIn'
   | 'signInToConsole'
   | 'signOut'
+  | 'signOutOfConsole'
 > {
   readonly users: Pick<
     Accounts['users'],
@@ -89,6 +91,7 @@ export interface ProtocolGateway extends Pick<
   | 'submitUpload'
 > {
   readonly accounts: ProtocolAccounts
+  readonly audit: Pick<Audit, 'record'>
   readonly cluster: Pick<Cluster, 'instance' | 'status'>
   /** What storages can be created of. `storages` opens them. */
   readonly driverTypes: readonly DriverDescription[]

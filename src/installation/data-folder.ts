@@ -16,10 +16,13 @@ export const firstStorageFolder = 'files'
 /** The folder of the backups before upgrades, below the data folder. */
 export const backupFolder = 'backups'
 
+/** The folder of the files of the audit, below the data folder. */
+export const auditFolder = 'audit'
+
 /** The gateway's own folders. The data folder must exist. Its database is next to the protected ones. */
 export async function gatewayFolders(folder: string): Promise<GatewayFolders> {
   const data = await realpath(folder)
-  const names = ['ssh', 'spool', temporaryDownloads, 'rclone', backupFolder]
+  const names = ['ssh', 'spool', temporaryDownloads, 'rclone', backupFolder, auditFolder]
   return { data, protectedPaths: names.map((name) => join(data, name)) }
 }
 

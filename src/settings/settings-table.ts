@@ -22,6 +22,7 @@ const settingGroups = [
   'ftp',
   'traffic',
   'offlineDownload',
+  'audit',
 ] as const
 export type SettingGroup = (typeof settingGroups)[number]
 
@@ -370,6 +371,31 @@ export const coreSettings: readonly SettingDefinition[] = [
       '0',
       'private',
       'Minutes to seed a complete torrent. Negative: the torrent and its files are never removed from qBittorrent.',
+    ],
+  }),
+  ...inGroup('audit', {
+    audit_enabled: ['bool', 'true', 'private', 'What is done, refused or fails is recorded, with who did it.'],
+    audit_days: ['number', '90', 'private', 'Days until events of the audit are deleted. Negative: never.'],
+    audit_max_mib: [
+      'number',
+      '1024',
+      'private',
+      'Megabytes of the events of the audit in the database, about; beyond it the oldest are deleted. Negative: no ' +
+        'limit.',
+    ],
+    audit_reads: ['bool', 'false', 'private', 'The audit also records each file that is read.'],
+    audit_details: [
+      'bool',
+      'false',
+      'private',
+      'The audit also records locks of WebDAV, and changes of times, permissions and properties of files.',
+    ],
+    audit_strict: [
+      'bool',
+      'false',
+      'private',
+      'Events of the audit are on disk before their answer is sent, so that a power failure loses none. Changes take ' +
+        'longer.',
     ],
   }),
 ]

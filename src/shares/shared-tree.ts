@@ -6,6 +6,7 @@
 import { joinSignals } from '../base/cancellation.js'
 import { GatewayError, isGatewayError, TreeError, undefinedIfMissing } from '../base/errors.js'
 import { checkName, childOf, maxNameLength, nameOf, root, segmentsOf, under, type Path } from '../base/path.js'
+import type { EventKind } from '../audit/event.js'
 import type { OpenFile, OpenMode } from '../contract/capabilities.js'
 import type { Source } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
@@ -55,7 +56,7 @@ export class SharedTree extends VirtualFs {
    * nothing, and `not_found` (`share_ended`) if the root is missing.
    */
   override write(path: Path, source: Source, options: FileWriteOptions = {}): Promise<WriteResult> {
-    return this.#changing(options, async (mode) => {
+    return this.#changing('file.stored', path, options, async (mode) => {
       if (mode === 'upload') return this.#add(path, source, options)
       const isThere = await this.#isThere(path, options)
       const counted = { ...options, makingFolder: (make: () => Promise<void>) => this.#makeFolder(make) }
@@ -71,7 +72,7 @@ export class SharedTree extends VirtualFs {
    */
   override copy(from: Path, to: Path, options: CopyOptions): Promise<TransferResult> {
     const { copies } = this.uploads
-    const copy = () => this.#changing(options, () => this.#copy(from, to, options))
+    const copy = () => this.#changing('copied', from, options, () => this.#copy(from, to, options))
     return copies.run(this.principal.holder, copy, options.signal)
   }
 
@@ -133,7 +134,7 @@ export class SharedTree extends VirtualFs {
 
   override mkdir(path: Path, options: FolderOptions = {}): Promise<void> {
     const counted = { ...options, makingFolder: (make: () => Promise<void>) => this.#makeFolder(make) }
-    return this.#changing(options, () => super.mkdir(path, counted))
+    return this.#changing('folder.made', path, options, () => super.mkdir(path, counted))
   }
 
   /** A folder counts as a file. */
@@ -146,7 +147,7 @@ export class SharedTree extends VirtualFs {
 
   /** A file that is made to be locked counts as one that is uploaded. */
   override lock(path: Path, request: LockRequest, options: ChangeOptions = {}): Promise<LockResult> {
-    return this.#changing(options, async () => {
+    return this.#changing('locked', path, options, async () => {
       if (options.makesFile === false || (await this.#isThere(path, options))) {
         return super.lock(path, request, { ...options, makesFile: false })
       }
@@ -175,7 +176,16 @@ export class SharedTree extends VirtualFs {
   }
 
   /** Runs a change if the root exists, and tells no more of a refusal than that. */
-  async #changing<Result>(
+  #changing<Result>(
+    kind: EventKind,
+    path: Path,
+    options: AccessOptions,
+    change: (mode: 'upload' | 'both') => Promise<Result>,
+  ): Promise<Result> {
+    return this.recordingRefusals(kind, path, () => this.#permitted(options, change))
+  }
+
+  async #permitted<Result>(
     { signal }: AccessOptions,
     change: (mode: 'upload' | 'both') => Promise<Result>,
   ): Promise<Result> {
@@ -249,7 +259,7 @@ export class SharedTree extends VirtualFs {
   async #isFree(path: Path, { signal }: AccessOptions): Promise<boolean> {
     if (await this.uploads.isClaimed(this.#inTree(path))) return false
     try {
-      await super.assertWritable(path, { signal, createOnly: true })
+      await super.checkWritable(path, { signal, createOnly: true })
       return true
     } catch (error) {
       // What the creator must not see is refused as in a folder that is missing.

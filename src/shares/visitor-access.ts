@@ -1,4 +1,5 @@
 /** How visitors open shares, and which can be opened. What may be seen in one is decided in `src/tree/policy/`. */
+import type { Audit } from '../audit/audit.js'
 import { createHash } from 'node:crypto'
 import { lockout } from '../accounts/limiter.js'
 import type { Accounts } from '../accounts/accounts.js'
@@ -47,6 +48,8 @@ interface VisitorAccessOptions {
   readonly visits: Store['shareVisits']
   readonly as: (principal: Principal) => VirtualFs
   readonly log: Pick<Log, 'warn'>
+  /** Gets each visit that begins. Absent: nothing is recorded. */
+  readonly audit?: Pick<Audit, 'record'>
   /** Milliseconds since 1970. */
   readonly now?: () => number
 }
@@ -144,7 +147,7 @@ export class VisitorAccess {
   async #enter(
     share: StoredShare,
     roots: readonly OpenRoot[],
-    { address, userAgent, cookie, begins, signal }: VisitorRequest,
+    { protocol, address, userAgent, cookie, begins, signal }: VisitorRequest,
   ): Promise<string | undefined> {
     const { visits, shares } = this.options
     const known = cookie !== undefined && cookiePattern.test(cookie) ? cookie : undefined
@@ -161,7 +164,10 @@ export class VisitorAccess {
     }
     const entered = await visits.enter(share.id, visitor, visitTime)
     if (entered === undefined) throw shareEnded()
-    return entered === 'begun' ? secret : undefined
+    if (entered !== 'begun') return undefined
+    const actor = { name: `share:${share.id}`, protocol: protocol.name, address }
+    await this.options.audit?.record({ kind: 'share.opened', actor, subject: share.id, result: 'done' })
+    return secret
   }
 
   /** `use`: that of the share, if it was used. */
@@ -230,7 +236,7 @@ async function assertUsable(fs: VirtualFs, mode: ShareMode): Promise<void> {
   if (mode !== 'upload') await fs.assertAllowed(kind === 'folder' ? 'list' : 'read', root)
   if (mode === 'read') return
   if (kind === 'file') throw new GatewayError('not_folder')
-  await fs.assertMayChange('write', root)
+  await fs.checkMayChange('write', root)
 }
 
 /** The tree below a root; undefined if the creator may not share the root now. */

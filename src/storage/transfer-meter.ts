@@ -86,11 +86,22 @@ export class TransferMeter {
     }
   }
 
-  /** What measures a handle at its edge. `signal` aborts when the client disconnects. */
-  handle(storage: Storage, mode: OpenMode, signal: AbortSignal | undefined): HandleMeter {
-    const transfer = this.start(storage, mode === 'read' ? 'read' : 'write')
+  /**
+   * What measures a handle at its edge. `signal` aborts when the client disconnects. `onRead` is told what was read by
+   * it, when it is closed.
+   */
+  handle(
+    storage: Storage,
+    mode: OpenMode,
+    signal: AbortSignal | undefined,
+    onRead?: (event: TransferEvent) => void,
+  ): HandleMeter {
+    const isRead = mode === 'read'
+    const { row } = storage
+    const direction = isRead ? 'read' : 'write'
+    const transfer = new MeteredTransfer(this.events, this.by, row, direction, 1, isRead ? onRead : undefined)
     // Reads of a handle that writes are a transfer in the other direction.
-    const reads = mode === 'read' ? transfer : new MeteredTransfer(this.events, this.by, storage.row, 'read', 0)
+    const reads = isRead ? transfer : new MeteredTransfer(this.events, this.by, row, 'read', 0, onRead)
     let failure: unknown
     let isPublished = mode !== 'replace'
     return {
@@ -125,6 +136,8 @@ export class MeteredTransfer {
     private readonly direction: TransferEvent['direction'],
     /** How many open transfers it counts as. */
     private readonly counts = 1,
+    /** Is told of the transfer, when it is reported. */
+    private readonly onEnd?: (event: TransferEvent) => void,
   ) {
     events.openTransfers += counts
   }
@@ -170,14 +183,16 @@ export class MeteredTransfer {
     this.events.openTransfers -= this.counts
     const outcome = error === undefined ? 'completed' : outcomes[toGatewayError(error).code]
     if (this.#bytes === 0 && (outcome === 'completed' || outcome === 'refused')) return
-    this.events.emitTransfer({
+    const event: TransferEvent = {
       by: this.by,
       storage: this.storage,
       direction: this.direction,
       bytes: this.#bytes,
       outcome: outcome === 'refused' ? 'failed' : outcome,
       seconds: (performance.now() - this.#started) / 1000,
-    })
+    }
+    this.events.emitTransfer(event)
+    this.onEnd?.(event)
   }
 }
 

@@ -5,6 +5,8 @@
  * the end before the task's resources are released.
  */
 import type { Principal } from '../accounts/principal.js'
+import type { Audit } from '../audit/audit.js'
+import { outcomeOf, type EventFacts } from '../audit/event.js'
 import { joinSignals, settlesWithin, sharedController } from '../base/cancellation.js'
 import { GatewayError, toGatewayError } from '../base/errors.js'
 import { FairShare } from '../base/fair-share.js'
@@ -21,6 +23,8 @@ export interface TaskRunsDependencies {
   readonly store: Pick<Store, 'tasks'>
   readonly settings: Pick<Settings, 'number'>
   readonly log: Log
+  /** Gets the end of each task. Absent: nothing is recorded. */
+  readonly audit?: Pick<Audit, 'record'>
   /** Resumable uploads of the files that tasks transfer. */
   readonly uploads: Pick<TaskUploads, 'forFile' | 'discardAll' | 'tasksWithUploads' | 'close'>
   /** The current principal of an account. Throws if the account is deleted or disabled. */
@@ -235,14 +239,17 @@ export class TaskRuns {
     const delay = retryDelay(error, tries)
     this.dependencies.log.warn({ err: error, task: id, ...(delay !== undefined && { delay }) }, 'task failed')
     const text = shortened([failureText(error), own.remark].filter((part) => part !== '').join('; '))
-    if (delay === undefined) return this.#finish(own, { state: 'failed', status: '', error: text })
+    if (delay === undefined) return this.#finish(own, { state: 'failed', status: '', error: text }, error)
     const status = `retry ${tries} in ${delay} s`
     await this.tasks.update(own, { state: 'waiting', phase: undefined, status, error: text })
     this.#resumeAfter(own, delay * 1000)
   }
 
-  async #finish(own: OwnTask, changes: Partial<Task>): Promise<void> {
+  /** `cause`: why it has failed. */
+  async #finish(own: OwnTask, changes: Partial<Task>, cause?: GatewayError): Promise<void> {
     clearTimeout(own.timer)
+    // Before the end is stored: the end of a task that is run again is recorded again, and none is missing.
+    if (changes.state !== undefined) await this.dependencies.audit?.record(endOf(own.task, changes.state, cause))
     await this.tasks.update(own, { ...changes, phase: undefined, ended: new Date() })
     await this.dispose(own)
     // After the end is stored: if the process is killed before, the next run sees by the items that all is done.
@@ -252,5 +259,20 @@ export class TaskRuns {
 
   #setPlan(own: OwnTask, plan: object): Promise<void> {
     return this.tasks.update(own, { plan: JSON.stringify(plan) })
+  }
+}
+
+/** The event of a task that ends in this state. One that was canceled has failed by its user's wish. */
+function endOf(
+  { id, kind, userId, username, started }: Task,
+  state: Task['state'],
+  cause = new GatewayError('aborted'),
+): EventFacts {
+  return {
+    kind: 'task.ended',
+    actor: { userId, name: username, protocol: 'task', credential: `task:${id}` },
+    subject: kind,
+    duration: started && Date.now() - started.getTime(),
+    ...(state === 'succeeded' ? { result: 'done' } : { result: 'failed', error: outcomeOf(cause).error }),
   }
 }

@@ -3,14 +3,14 @@
  * the symlinks between them (`symlinks.ts`). The decisions are those of `policy/`, with the folder rules and grants in
  * force. The way back, from errors and locks to the principal's own paths, is `redaction.ts`.
  */
-import type { Principal } from '../accounts/principal.js'
+import { permissionName, type Principal } from '../accounts/principal.js'
 import { joinSignals } from '../base/cancellation.js'
 import type { Attributes } from '../contract/capabilities.js'
 import type { StatOptions, Awaitable } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { parentOf, root, under, within, type Path } from '../base/path.js'
-import { listedRights, type ListedRight } from '../database/rows.js'
+import { listedRights, type Grant, type ListedRight } from '../database/rows.js'
 import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { TreeDependencies } from './dependencies.js'
 import { Change, type Authority, type ChangePlan, type ResolvedPath } from './change.js'
@@ -398,6 +398,16 @@ export class Access implements Authority {
 
   // Decisions of `policy/`, with the folder rules and grants in force. No other file calls it.
 
+  /** What refuses an action at `at`, for admins: a grant, a folder rule, a permission. Undefined if nothing does. */
+  refusedBy(action: Action, at: Path): string | undefined {
+    const { verdict, decidedBy } = explainVerdict(this.principal, action, at, this.#ruled(at))
+    if (verdict === 'allow') return undefined
+    const { step, grants, rule, permissions } = decidedBy
+    if (grants.length > 0) return grants.map(nameOfGrant).join(', ')
+    if (rule !== undefined) return `the folder rule at ${rule.path}`
+    return permissions.length > 0 ? `the permission ${permissions.map(permissionName).join(', ')}` : step
+  }
+
   /**
    * Decides on an action at `at`. `password`: the folder password of the request. Throws `throttled` if the client has
    * sent too many wrong ones and sends one. `principal`: of the place, if it was resolved. `ruling`: used instead of
@@ -621,4 +631,8 @@ export function needsSignature(
   return (
     mounts.rowOf(at)?.enableSign === true || onePath.isRestricted(at, rules.nearest(at)) || grants.deniesReading(at)
   )
+}
+
+function nameOfGrant({ userId, groupId, path }: Grant): string {
+  return `the grant of ${groupId === undefined ? `user:${userId}` : `group:${groupId}`} at ${path}`
 }

@@ -1,4 +1,5 @@
 /** The dependencies of `VirtualFs` that all principals share. */
+import type { Audit } from '../audit/audit.js'
 import type { FairShare } from '../base/fair-share.js'
 import type { Log } from '../base/log.js'
 import type { Path } from '../base/path.js'
@@ -22,6 +23,7 @@ import type { BaseFolders } from './missing-folders.js'
 
 export interface TreeDependencies {
   readonly cluster: Pick<Cluster, 'assertCurrent'>
+  readonly audit: Pick<Audit, 'assertWritable' | 'record' | 'recordError' | 'hasRecorded'>
   readonly mounts: Mounts
   readonly mountedTree: MountedTree
   readonly bases: Pick<BaseFolders, 'ensure' | 'forget'>

@@ -12,6 +12,7 @@ import { removeEntry } from './follow-up.js'
 import { makeFolder, makeMissingParents } from './missing-folders.js'
 import type { ChangeOptions } from './operation-options.js'
 import { hasPreconditions } from './preconditions.js'
+import type { EventDraft } from './recording.js'
 import { authorizeSymlink } from './symlinks.js'
 import { assertAllVisible, authorizeBelow } from './whole-trees.js'
 
@@ -25,7 +26,7 @@ export interface RemovalOptions extends ChangeOptions {
   readonly what?: 'tree' | 'file' | 'folder' | undefined
 }
 
-export async function mkdir(access: Access, path: Path, options: FolderOptions): Promise<void> {
+export async function mkdir(access: Access, path: Path, options: FolderOptions, event: EventDraft): Promise<void> {
   const making = access.change<OnePath>({
     ...access.resolving('mkdir', path, options),
     require: (target) => {
@@ -35,16 +36,22 @@ export async function mkdir(access: Access, path: Path, options: FolderOptions):
   })
   if (options.parents === true) {
     const [{ at, entry, chosen: preferred }] = await making.check()
-    if (entry) return
+    if (entry) {
+      event.isNothing = true
+      return
+    }
     await makeMissingParents(access, at, { ...options, preferred })
   }
-  await making.underLocks(async ({ entry, storage, inner, signal }) => {
-    if (!entry) await makeFolder(() => storage.mkdir(inner, { signal }), options)
+  await making.underLocks(async (target) => {
+    const { entry, storage, inner, signal } = target
+    isAbout(event, target, 'folder')
+    if (entry) event.isNothing = true
+    else await makeFolder(() => storage.mkdir(inner, { signal }), options)
   })
 }
 
 /** A symlink is removed, not its target. */
-export function remove(access: Access, path: Path, options: RemovalOptions): Promise<void> {
+export function remove(access: Access, path: Path, options: RemovalOptions, event: EventDraft): Promise<void> {
   const { what = 'tree' } = options
   return access.untilRevoked(options, (signal) => {
     const removal = access.change<OnePath>({
@@ -59,7 +66,10 @@ export function remove(access: Access, path: Path, options: RemovalOptions): Pro
       },
       touches: ({ at, existing }) => [{ path: at, tree: isRealFolder(existing), membership: true }],
     })
-    return removal.underLocks(async ({ storage, inner, existing, signal }) => {
+    return removal.underLocks(async (target) => {
+      const { storage, inner, existing, signal } = target
+      isAbout(event, target, isRealFolder(existing) ? 'folder' : existing.kind)
+      if (existing.kind === 'file') event.size = existing.size
       if (isRealFolder(existing) && what === 'tree') await assertAllVisible(access, storage, inner, signal)
       await removeEntry(access.dependencies, { storage, inner }, what === 'tree', { signal })
     })
@@ -94,21 +104,35 @@ export function setOwnAttributes(access: Access, path: Path, to: Attributes, opt
   })
 }
 
-export function symlink(access: Access, path: Path, target: string, options: ChangeOptions): Promise<void> {
+export function symlink(
+  access: Access,
+  path: Path,
+  target: string,
+  options: ChangeOptions,
+  event: EventDraft,
+): Promise<void> {
   const making = access.change<OnePath>({
     ...access.resolving('write', path, options, false),
     named: undefined,
     require: (made) => made.assertFree(),
     touches: ({ at }) => [{ path: at, membership: true }],
   })
-  return making.underLocks(async ({ at, storage, inner, signal }) => {
+  return making.underLocks(async (made) => {
+    const { at, storage, inner, signal } = made
+    isAbout(event, made, 'symlink')
     // To the client it is a path of the tree, to the backend a path of the storage.
     const leadsTo = await authorizeSymlink(access, storage.mountPoint, access.place(at), target, options)
     await storage.symlink(inner, target.startsWith('/') ? leadsTo : target, { signal })
   })
 }
 
-export function hardLink(access: Access, from: Path, to: Path, options: ChangeOptions): Promise<void> {
+export function hardLink(
+  access: Access,
+  from: Path,
+  to: Path,
+  options: ChangeOptions,
+  event: EventDraft,
+): Promise<void> {
   const linking = access.change<TwoPaths>({
     options,
     resolve: async () => {
@@ -125,7 +149,18 @@ export function hardLink(access: Access, from: Path, to: Path, options: ChangeOp
     },
     touches: (source, made) => [{ path: source.at }, { path: made.at, membership: true }],
   })
-  return linking.underLocks((source, made) => made.storage.hardLink(source.inner, made.inner, { signal: made.signal }))
+  return linking.underLocks(async (source, made) => {
+    isAbout(event, made, 'file')
+    event.target = source.at
+    await made.storage.hardLink(source.inner, made.inner, { signal: made.signal })
+  })
+}
+
+/** The event of a change of what is at the target. */
+function isAbout(event: EventDraft, { at, storage }: Target, entry: EventDraft['entry']): void {
+  event.path = at
+  event.entry = entry
+  event.storage = storage.mountPoint
 }
 
 async function setAt(access: Access, target: Target, to: Attributes): Promise<void> {

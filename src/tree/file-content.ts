@@ -4,18 +4,18 @@
  */
 import type { Readable } from 'node:stream'
 import { joinSignals } from '../base/cancellation.js'
-import type { OpenFile, OpenMode, WritableFile } from '../contract/capabilities.js'
+import type { OpenFile, WritableFile } from '../contract/capabilities.js'
 import type { ByteRange, CallOptions, Source } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import type { Release } from '../base/fair-share.js'
-import { GatewayError, isGatewayError } from '../base/errors.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'
 import { newFileMode } from '../contract/modes.js'
 import { checkName, nameOf, type Path } from '../base/path.js'
 import { byteSource } from '../contract/sources.js'
 import { passedFile, PassedStream, type FileEdge } from '../storage/edge.js'
 import type { ResumableUpload } from '../storage/fallbacks/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
-import { MeteredTransfer, TransferMeter } from '../storage/transfer-meter.js'
+import { MeteredTransfer, TransferMeter, type TransferEvent } from '../storage/transfer-meter.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../download-urls/download-routing.js'
 import type { Access, Place } from './access.js'
 import { removeEntry } from './follow-up.js'
@@ -23,6 +23,7 @@ import { makeMissingParents } from './missing-folders.js'
 import { assertUnlocked, Change, gatewayAuthority, type OnePath, type Target } from './change.js'
 import type { AccessOptions, ChangeOptions, TreeReadOptions, Reservation, WriteResult } from './operation-options.js'
 import { etagOf } from './preconditions.js'
+import { recordDone, recordFailure, recordRead, type EventDraft } from './recording.js'
 import { redactedError } from './redaction.js'
 import { assertNoSymlink } from './symlinks.js'
 
@@ -94,7 +95,8 @@ export async function read(
   const release = descriptors.take(principal.holder, descriptorsOf.read)
   const joined = joinSignals(options.signal, principal.signal)
   const { signal } = joined
-  const transfer = new MeteredTransfer(events, principal.protocol.name, storage.row, 'read')
+  const onRead = (event: TransferEvent) => recordRead(access, place.at, event)
+  const transfer = new MeteredTransfer(events, principal.protocol.name, storage.row, 'read', 1, onRead)
   const ended = () => {
     joined.release()
     release()
@@ -121,8 +123,7 @@ export async function read(
 }
 
 /** See `VirtualFs.open`. */
-export async function open(access: Access, path: Path, mode: OpenMode, options: FileOpenOptions): Promise<OpenFile> {
-  if (mode !== 'read') return openToWrite(access, path, mode, options)
+export async function openToRead(access: Access, path: Path, options: AccessOptions): Promise<OpenFile> {
   const place = await access.resolveAndAuthorize('read', path, options)
   const { storage, inner } = access.dependencies.mounts.find(place.at)
   return readHandle(access, path, place, storage, options, (call) => storage.open(inner, 'read', call))
@@ -157,7 +158,9 @@ async function readHandle<File extends OpenFile | undefined>(
   const { holder, protocol } = access.principal
   const { descriptors, events } = access.dependencies
   const release = descriptors.take(holder, descriptorsOf.read)
-  const hooks = new TransferMeter(events, protocol.name).handle(storage, 'read', signal)
+  const hooks = new TransferMeter(events, protocol.name).handle(storage, 'read', signal, (event) =>
+    recordRead(access, place.at, event),
+  )
   const closed = () => {
     hooks.closed()
     release()
@@ -187,15 +190,23 @@ export async function write(
   path: Path,
   source: Source,
   options: FileWriteOptions,
+  event: EventDraft,
 ): Promise<WriteResult> {
-  const { entry, created, at } = await store(access, path, source, options)
+  const { entry, created, at, storage } = await store(access, path, source, options)
+  wasStored(event, at, entry, storage, created)
   return { entry: access.factsOf(at, entry), created }
 }
 
 /** Creates an empty file. Rejects with `exists` if the name is taken. */
-export async function reserve(access: Access, path: Path, options: ChangeOptions): Promise<Reservation> {
+export async function reserve(
+  access: Access,
+  path: Path,
+  options: ChangeOptions,
+  event: EventDraft,
+): Promise<Reservation> {
   const { dependencies } = access
   const { entry, at, storage } = await store(access, path, emptySource, { ...options, createOnly: true })
+  wasStored(event, at, entry, storage, true)
   const release = () =>
     new Change<OnePath>(dependencies, gatewayAuthority, {
       options: { ifMatch: [etagOf(entry)] },
@@ -205,11 +216,21 @@ export async function reserve(access: Access, path: Path, options: ChangeOptions
       touches: () => [{ path: at, membership: true }],
     })
       .underLocks((target) => removeEntry(dependencies, target, false, {}))
+      .then(() => recordDone(access, { ...event, kind: 'removed', size: undefined }))
       .catch((error: unknown) => {
         // Another request has removed, replaced or changed the file.
         if (!isGatewayError(error, 'not_found', 'precondition_failed')) throw error
       })
   return { entry: access.factsOf(at, entry), release }
+}
+
+/** The event of a file that was stored as this entry. */
+function wasStored(event: EventDraft, at: Path, entry: Entry, storage: Storage, created: boolean): void {
+  event.kind = created ? 'file.stored' : 'file.replaced'
+  event.path = at
+  event.size = entry.size
+  event.entry = 'file'
+  event.storage = storage.mountPoint
 }
 
 async function store(
@@ -262,12 +283,16 @@ export async function assertWritable(access: Access, path: Path, options: Change
   await changeOf(access, path, options).check()
 }
 
-/** Opens a handle for writes: 'update' in place, 'replace' to a file that `commit` publishes. */
-async function openToWrite(
+/**
+ * Opens a handle for writes: 'update' in place, 'replace' to a file that `commit` publishes. `event`: that of each
+ * commit, and of what was changed in place when it is closed.
+ */
+export async function openToWrite(
   access: Access,
   path: Path,
   openMode: 'update' | 'replace',
   options: FileOpenOptions,
+  event: EventDraft,
 ): Promise<WritableTreeFile> {
   const { holder: user, protocol } = access.principal
   const { descriptors, events, inPlaceHandles, locks } = access.dependencies
@@ -276,8 +301,11 @@ async function openToWrite(
   const { storage, inner, entry: old } = target
   const mustExist = openMode === 'update'
   const { createOnly, modified, readable } = options
+  const facts = { path: target.at, entry: 'file', storage: storage.mountPoint } as const
+  const recording = new HandleRecording(access, { ...event, ...facts })
   const beforePublish = async () => {
     const [{ entry }] = await writing.begin()
+    recording.creates = !entry
     try {
       // Other requests may have made or removed the file since it was opened.
       if (entry && createOnly === true) throw new GatewayError('exists')
@@ -290,11 +318,14 @@ async function openToWrite(
   }
   const mode = askedMode(options) ?? options.modeOver?.(old)
   const { signal } = writing
-  const hooks = new TransferMeter(events, protocol.name).handle(storage, openMode, signal)
+  const hooks = new TransferMeter(events, protocol.name).handle(storage, openMode, signal, (read) =>
+    recordRead(access, target.at, read),
+  )
   const call = { signal, user, beforePublish }
   let release: Release | undefined
   const closed = () => {
     hooks.closed()
+    recording.closed(mustExist)
     writing.end()
     release?.()
   }
@@ -307,14 +338,56 @@ async function openToWrite(
           isMovedAway: () => false,
         }
     // A file that is replaced is checked when it is published.
-    const changing = mustExist ? () => assertUnlocked(locks, access.principal, { path: target.at }, options) : undefined
+    const changing = () => {
+      recording.hasChanges = true
+      return mustExist ? assertUnlocked(locks, access.principal, { path: target.at }, options) : undefined
+    }
     // A commit that failed may be repeated until the handle is closed.
-    const edge = { ...hooks, changing, closed, ended: () => writing.release() }
+    const edge = {
+      ...hooks,
+      changing,
+      committed: (stored: Entry) => recording.stored(stored),
+      failed: (error: unknown) => {
+        hooks.failed(error)
+        recording.failure = toGatewayError(error)
+      },
+      closed,
+      ended: () => writing.release(),
+    }
     return Object.assign(passedFile(file, edgeOf(access, path, signal, edge)), { old, isMovedAway })
   } catch (error) {
     hooks.failed(error)
     closed()
     throw error
+  }
+}
+
+/** Records what is done by a handle that writes: each commit, and when it is closed, what was changed otherwise. */
+class HandleRecording {
+  /** Whether the commit makes a new file. */
+  creates = false
+  /** Whether anything was changed since the last commit. */
+  hasChanges = false
+  failure: GatewayError | undefined
+
+  constructor(
+    private readonly access: Access,
+    private readonly event: EventDraft,
+  ) {}
+
+  async stored(entry: Entry): Promise<Entry> {
+    this.hasChanges = false
+    this.failure = undefined
+    this.event.kind = this.creates ? 'file.stored' : 'file.replaced'
+    this.event.size = entry.size
+    await recordDone(this.access, this.event)
+    return entry
+  }
+
+  closed(isInPlace: boolean): void {
+    const error = this.failure ?? (isInPlace ? undefined : new GatewayError('aborted'))
+    if (!this.hasChanges) return
+    void (error ? recordFailure(this.access, this.event, error) : recordDone(this.access, this.event))
   }
 }
 
@@ -325,7 +398,7 @@ async function openToWrite(
 function edgeOf(access: Access, path: Path, signal: AbortSignal | undefined, edge: FileEdge): FileEdge {
   const { toClients: reading, fromClients: writing } = access.dependencies.bandwidth
   // By name: to spread an object that was made by a spread takes a microsecond and more.
-  const { didRead, didWrite, changing, committing, closed, ended } = edge
+  const { didRead, didWrite, changing, committing, committed, closed, ended } = edge
   return {
     check: () => access.assertNotRevoked(),
     limits: { reading, writing, signals: [signal, access.principal.signal] },
@@ -333,6 +406,7 @@ function edgeOf(access: Access, path: Path, signal: AbortSignal | undefined, edg
     didWrite,
     changing,
     committing,
+    committed,
     failed: (error, op) => {
       edge.failed?.(error, op)
       return redactedError(access, error, op, path)

@@ -11,6 +11,7 @@ import type { Access } from './access.js'
 import { reserve } from './file-content.js'
 import { assertPreconditionsAt, type OnePath } from './change.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
+import { draftOf, recordDone } from './recording.js'
 import { redactedLock } from './redaction.js'
 import { isVisitorChange, isVisitorProperty } from './visitor-properties.js'
 import { authorizeBelow } from './whole-trees.js'
@@ -65,7 +66,9 @@ async function makeFile(
   const { signal, password } = options
   const lockTokens = [...(options.lockTokens ?? []), token]
   try {
-    await reserve(access, path, { signal, password, lockTokens })
+    const event = draftOf(access, 'file.stored', path)
+    await reserve(access, path, { signal, password, lockTokens }, event)
+    await recordDone(access, event)
     return true
   } catch (error) {
     // That other file is locked, unless its name has another case.

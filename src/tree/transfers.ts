@@ -15,6 +15,7 @@ import type { ResolvedPath, Target, TwoPaths } from './change.js'
 import { followItems, followWhole, renameByBackend } from './follow-up.js'
 import type { LockedPath } from '../locks/webdav-locks.js'
 import type { AccessOptions, TransferResult } from './operation-options.js'
+import type { EventDraft } from './recording.js'
 import { authorizeMovedSymlink, authorizeMovedSymlinks, followSymlinks } from './symlinks.js'
 import { TransferJob, type CheckedTransfer, type TransferOptions } from './transfer-job.js'
 import { assertAllVisible, authorizeBelow } from './whole-trees.js'
@@ -39,7 +40,13 @@ interface Asked {
 }
 
 /** See `VirtualFs.move`. */
-export function move(access: Access, from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
+export function move(
+  access: Access,
+  from: Path,
+  to: Path,
+  options: TransferOptions,
+  event: EventDraft,
+): Promise<TransferResult> {
   const authorize = (source: Path, target: Path) => {
     for (const action of actionsOf(source, target)) access.authorize(action, source, options)
     access.authorize(parentOf(source) === parentOf(target) ? 'rename to' : 'receive', target, options)
@@ -63,12 +70,18 @@ export function move(access: Access, from: Path, to: Path, options: TransferOpti
     }
   }
   return access.untilRevoked(options, (signal) =>
-    transfer(access, { kind: 'move', resolve, named }, { ...options, signal }),
+    transfer(access, { kind: 'move', resolve, named }, { ...options, signal }, event),
   )
 }
 
 /** See `VirtualFs.copy`. */
-export function copy(access: Access, from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
+export function copy(
+  access: Access,
+  from: Path,
+  to: Path,
+  options: TransferOptions,
+  event: EventDraft,
+): Promise<TransferResult> {
   const resolve = async () => {
     const { at: source } = await access.resolveAndAuthorize('read', from, options)
     access.authorize('copy', source, options)
@@ -77,7 +90,9 @@ export function copy(access: Access, from: Path, to: Path, options: TransferOpti
     access.authorize('receive', target.at, options)
     return [source, target] as const
   }
-  return access.untilRevoked(options, (signal) => transfer(access, { kind: 'copy', resolve }, { ...options, signal }))
+  return access.untilRevoked(options, (signal) =>
+    transfer(access, { kind: 'copy', resolve }, { ...options, signal }, event),
+  )
 }
 
 /** See `VirtualFs.isBetweenStorages`. */
@@ -104,7 +119,12 @@ function actionsOf(source: Path, target: Path): readonly ('move' | 'rename')[] {
   return nameOf(source) === nameOf(target) ? ['move'] : ['move', 'rename']
 }
 
-async function transfer(access: Access, asked: Asked, options: UntilRevoked): Promise<TransferResult> {
+async function transfer(
+  access: Access,
+  asked: Asked,
+  options: UntilRevoked,
+  event: EventDraft,
+): Promise<TransferResult> {
   const { kind, resolve } = asked
   const paths = kind === 'move' ? await pathsOnOneStorage(access, asked, options) : undefined
   let checked = { done: { created: false } } as Checked
@@ -121,6 +141,7 @@ async function transfer(access: Access, asked: Asked, options: UntilRevoked): Pr
     subject: 'first',
     require: async (source, target) => {
       checked = await check(access, kind, source, target, options)
+      isAbout(event, checked)
     },
     touches: () => ('done' in checked ? [] : touchedBy(checked)),
   })
@@ -131,6 +152,21 @@ async function transfer(access: Access, asked: Asked, options: UntilRevoked): Pr
   await change.check()
   await assertReplaced(access, checked)
   return complete(access, checked, false)
+}
+
+/** The event of a transfer. */
+function isAbout(event: EventDraft, checked: Checked): void {
+  if ('done' in checked) {
+    event.isNothing = checked.moved === undefined
+    return
+  }
+  const { source, target, entry, to } = checked
+  event.isNothing = false
+  event.path = source
+  event.target = target
+  event.entry = entry.kind
+  event.size = entry.kind === 'file' ? entry.size : undefined
+  event.storage = to.storage.mountPoint
 }
 
 /** The paths of a move that the backend may make: `named`, or as they are resolved. Undefined for all other moves. */

@@ -6,6 +6,7 @@
  */
 import type { Readable } from 'node:stream'
 import type { Principal } from '../accounts/principal.js'
+import type { EventKind } from '../audit/event.js'
 import type {
   Attributes,
   DirectUrl,
@@ -44,6 +45,7 @@ import type {
   TransferResult,
   WriteResult,
 } from './operation-options.js'
+import { draftOf, recorded, refusalRecorded, type EventDraft } from './recording.js'
 import { during, yielding } from './redaction.js'
 import { readSymlink } from './symlinks.js'
 import type { TransferOptions } from './transfer-job.js'
@@ -76,6 +78,15 @@ const checkedActions = {
   read: 'stat',
   share: 'stat',
 } as const
+
+/** The event of a change whose checks are made in advance. */
+const kindOf = {
+  rename: 'moved',
+  move: 'moved',
+  copy: 'copied',
+  remove: 'removed',
+  write: 'file.stored',
+} as const satisfies Record<string, EventKind>
 
 /** Small: one is made for each request. All else that it uses is made once. */
 export class VirtualFs {
@@ -171,7 +182,12 @@ export class VirtualFs {
   open(path: Path, mode: 'update' | 'replace', options?: FileOpenOptions): Promise<WritableTreeFile>
   open(path: Path, mode: OpenMode, options?: FileOpenOptions): Promise<OpenFile>
   open(path: Path, mode: OpenMode, options: FileOpenOptions = {}): Promise<OpenFile> {
-    return this.#during('open', path, (access) => content.open(access, path, mode, options))
+    if (mode === 'read') return this.#during('open', path, (access) => content.openToRead(access, path, options))
+    return this.#adding('file.replaced', 'open', path, async (access, event) => {
+      const file = await content.openToWrite(access, path, mode, options, { ...event })
+      event.isNothing = true
+      return file
+    })
   }
 
   /**
@@ -295,12 +311,14 @@ export class VirtualFs {
 
   /** Replaces or creates a file. Resolves when it is stored. */
   write(path: Path, source: Source, options: FileWriteOptions = {}): Promise<WriteResult> {
-    return this.#during('write', path, (access) => content.write(access, path, this.fromClient(source), options))
+    return this.#adding('file.stored', 'write', path, (access, event) =>
+      content.write(access, path, this.fromClient(source), options, event),
+    )
   }
 
   /** Creates an empty file, which reserves its name. Rejects with `exists` if the name is taken. */
   reserve(path: Path, options: ChangeOptions = {}): Promise<Reservation> {
-    return this.#during('write', path, (access) => content.reserve(access, path, options))
+    return this.#adding('file.stored', 'write', path, (access, event) => content.reserve(access, path, options, event))
   }
 
   /** Limits the speed of a body that a protocol receives before it calls `write`. */
@@ -310,6 +328,11 @@ export class VirtualFs {
 
   /** Rejects as `write` does before it reads the body. For protocols that receive the body before they call `write`. */
   assertWritable(path: Path, options: ChangeOptions = {}): Promise<void> {
+    return this.recordingRefusals('file.stored', path, () => this.checkWritable(path, options))
+  }
+
+  /** As `assertWritable`, where a rejection is no refusal of what a client wants. */
+  protected checkWritable(path: Path, options: ChangeOptions): Promise<void> {
     return this.#during('write', path, (access) => content.assertWritable(access, path, options))
   }
 
@@ -330,18 +353,29 @@ export class VirtualFs {
     folder: Path,
     options: AccessOptions = {},
   ): Promise<void> {
+    return this.recordingRefusals(kindOf[action], folder, () => this.checkMayChange(action, folder, options))
+  }
+
+  /** As `assertMayChange`, where a rejection is no refusal of what a client wants. */
+  checkMayChange(
+    action: 'rename' | 'move' | 'copy' | 'remove' | 'write',
+    folder: Path,
+    options: AccessOptions = {},
+  ): Promise<void> {
     return this.#during(action, folder, async (access) => {
       access.authorizeMembers(action, (await access.resolve(folder, options)).at, options)
     })
   }
 
   mkdir(path: Path, options: changes.FolderOptions = {}): Promise<void> {
-    return this.#during('make folder', path, (access) => changes.mkdir(access, path, options))
+    return this.#adding('folder.made', 'make folder', path, (access, event) =>
+      changes.mkdir(access, path, options, event),
+    )
   }
 
   /** A symlink is removed, not its target. */
   remove(path: Path, options: changes.RemovalOptions = {}): Promise<void> {
-    return this.#during('remove', path, (access) => changes.remove(access, path, options))
+    return this.#changing('removed', 'remove', path, (access, event) => changes.remove(access, path, options, event))
   }
 
   /**
@@ -349,12 +383,12 @@ export class VirtualFs {
    * Rejects with `exists` unless `overwrite`, and with TreeError if only a part could be moved.
    */
   move(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
-    return this.#during('move', from, (access) => transfers.move(access, from, to, options))
+    return this.#adding('moved', 'move', from, (access, event) => transfers.move(access, from, to, options, event), to)
   }
 
   /** Rejects with TreeError if only a part could be copied. */
   copy(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
-    return this.#during('copy', from, (access) => transfers.copy(access, from, to, options))
+    return this.#adding('copied', 'copy', from, (access, event) => transfers.copy(access, from, to, options, event), to)
   }
 
   /**
@@ -362,24 +396,34 @@ export class VirtualFs {
    * as far as that depends on the principal alone. The source need not exist.
    */
   isBetweenStorages(kind: 'copy' | 'move', from: Path, to: Path, options: AccessOptions = {}): Promise<boolean> {
-    return this.#during(kind, from, (access) => transfers.isBetweenStorages(access, kind, from, to, options))
+    const between = () =>
+      this.#during(kind, from, (access) => transfers.isBetweenStorages(access, kind, from, to, options))
+    return this.recordingRefusals(kindOf[kind], from, between, to)
   }
 
   setAttributes(path: Path, to: Attributes, options: ChangeOptions = {}): Promise<void> {
-    return this.#during('set attributes', path, (access) => changes.setAttributes(access, path, to, options))
+    return this.#adding('attributes.set', 'set attributes', path, (access) =>
+      changes.setAttributes(access, path, to, options),
+    )
   }
 
   /** As `setAttributes`, for a symlink itself. Rejects with `invalid` for a mode: a symlink has none. */
   setOwnAttributes(path: Path, to: Attributes, options: ChangeOptions = {}): Promise<void> {
-    return this.#during('set attributes', path, (access) => changes.setOwnAttributes(access, path, to, options))
+    return this.#adding('attributes.set', 'set attributes', path, (access) =>
+      changes.setOwnAttributes(access, path, to, options),
+    )
   }
 
   symlink(path: Path, target: string, options: ChangeOptions = {}): Promise<void> {
-    return this.#during('make symlink', path, (access) => changes.symlink(access, path, target, options))
+    return this.#adding('link.made', 'make symlink', path, (access, event) =>
+      changes.symlink(access, path, target, options, event),
+    )
   }
 
   hardLink(from: Path, to: Path, options: ChangeOptions = {}): Promise<void> {
-    return this.#during('make hard link', to, (access) => changes.hardLink(access, from, to, options))
+    return this.#adding('link.made', 'make hard link', to, (access, event) =>
+      changes.hardLink(access, from, to, options, event),
+    )
   }
 
   // Locks and properties
@@ -389,7 +433,7 @@ export class VirtualFs {
    * with `not_found`. Rejects with `denied` for a dangling symlink, as `write` does.
    */
   lock(path: Path, request: LockRequest, options: ChangeOptions = {}): Promise<LockResult> {
-    return this.#during('lock', path, (access) => kept.lock(access, path, request, options))
+    return this.#adding('locked', 'lock', path, (access) => kept.lock(access, path, request, options))
   }
 
   /** Rejects as `Locks.refresh`. Where the principal sees nothing, there is no lock. */
@@ -399,7 +443,7 @@ export class VirtualFs {
 
   /** Rejects as `refreshLock`. */
   unlock(path: Path, token: string, options: AccessOptions = {}): Promise<void> {
-    return this.#during('unlock', path, (access) => kept.unlock(access, path, token, options))
+    return this.#changing('unlocked', 'unlock', path, (access) => kept.unlock(access, path, token, options))
   }
 
   /** The locks that cover the path. `members`: names of direct members of this folder, whose own locks are included. */
@@ -439,7 +483,9 @@ export class VirtualFs {
 
   /** Makes all of the changes, or none. Rejects with `denied` unless `mayChangeProperty` allows each. */
   setProperties(path: Path, changes: readonly PropertyChange[], options: ChangeOptions = {}): Promise<void> {
-    return this.#during('set properties', path, (access) => kept.setProperties(access, path, changes, options))
+    return this.#adding('attributes.set', 'set properties', path, (access) =>
+      kept.setProperties(access, path, changes, options),
+    )
   }
 
   // Steps that several operations share
@@ -474,6 +520,43 @@ export class VirtualFs {
       const { at } = await access.resolveAndAuthorizeEntry(path, options, action)
       return ask(access.dependencies.mounts.find(at))
     })
+  }
+
+  /** Makes a change, and records its event. */
+  #changing<Result>(
+    kind: EventKind,
+    op: OperationName,
+    path: Path,
+    work: (access: Access, event: EventDraft) => Promise<Result>,
+    target?: Path,
+  ): Promise<Result> {
+    const event = draftOf(this.#access, kind, path, target)
+    return recorded(this.#access, event, () => this.#during(op, path, (access) => work(access, event)))
+  }
+
+  /** As `#changing`, for a change that adds or alters something: nothing may be done that cannot be recorded. */
+  #adding<Result>(
+    kind: EventKind,
+    op: OperationName,
+    path: Path,
+    work: (access: Access, event: EventDraft) => Promise<Result>,
+    target?: Path,
+  ): Promise<Result> {
+    const writable = (access: Access, event: EventDraft) => {
+      access.dependencies.audit.assertWritable()
+      return work(access, event)
+    }
+    return this.#changing(kind, op, path, writable, target)
+  }
+
+  /** Runs what precedes a change, or makes it. A rejection is recorded, unless it was, as that of the change. */
+  protected recordingRefusals<Result>(
+    kind: EventKind,
+    path: Path,
+    check: () => Promise<Result>,
+    target?: Path,
+  ): Promise<Result> {
+    return refusalRecorded(this.#access, draftOf(this.#access, kind, path, target), check)
   }
 
   #during<Result>(op: OperationName, path: Path, work: (access: Access) => Promise<Result>): Promise<Result> {

@@ -40,6 +40,7 @@ const treatments: Readonly<Record<keyof VirtualFs, Treatment>> = {
   assertWritable: 'reads',
   assertAllowed: 'reads',
   assertMayChange: 'reads',
+  checkMayChange: 'reads',
   isBetweenStorages: 'reads',
   locks: 'reads',
   properties: 'reads',

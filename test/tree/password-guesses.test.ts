@@ -12,7 +12,7 @@ void t.test('five different wrong passwords lock a rule for five minutes, with o
   const lines: unknown[] = []
   const log = { warn: (details: object) => void lines.push(details) }
   const guesses = new PasswordGuesses(log, () => time)
-  const who = principal({ network: '192.0.2.1' })
+  const who = principal({ address: '192.0.2.1' })
   const wrong = (password: string) => {
     guesses.assertNotLocked(rule, who)
     guesses.countWrong(rule, who, password)

@@ -227,6 +227,12 @@ export async function newTree(
     settings.close()
   })
   const dependencies: TreeDependencies = {
+    audit: {
+      assertWritable: () => undefined,
+      record: () => undefined,
+      recordError: () => undefined,
+      hasRecorded: () => false,
+    },
     cluster: { assertCurrent: () => undefined },
     mounts,
     mountedTree,

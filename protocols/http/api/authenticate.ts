@@ -4,7 +4,6 @@ import type { Visit } from '../../../src/accounts/accounts.js'
 import type { Principal } from '../../../src/accounts/principal.js'
 import { isGatewayError } from '../../../src/base/errors.js'
 import type { Awaitable } from '../../../src/contract/call-options.js'
-import { networkOf } from '../../../src/net/addresses.js'
 import type { HttpApi } from './http-api.js'
 import { clearSessionCookie, consoleSecretOf } from './session-cookie.js'
 
@@ -26,7 +25,7 @@ export async function principalOf(
 ): Promise<Principal> {
   const { address } = api.clientOf(request)
   const principal = await authenticated(api, request, response, { address, setsUpTwoStep })
-  return principal.from(networkOf(address))
+  return principal.from(address)
 }
 
 function authenticated(

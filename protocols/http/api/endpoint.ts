@@ -5,6 +5,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
+import type { EventKind } from '../../../src/audit/event.js'
 import type { ErrorName } from './errors.js'
 import type { Exchange, HttpApi } from './http-api.js'
 import type { StreamedArray } from './streamed-array.js'
@@ -89,6 +90,11 @@ export interface EndpointDescription {
    * outlives the session (docs/decisions/0042). The permanent token needs none.
    */
   readonly recentSignIn?: true | ((request: Pick<Call, 'fields' | 'query'>) => boolean)
+  /**
+   * The event of a request that changes something besides the tree, with the names of the fields that it has: the audit
+   * records it. Requests for the tree have their events there.
+   */
+  readonly event?: EventKind
   /** Whether a user can call it who must set up two-step verification first, because a group requires that. */
   readonly setsUpTwoStep?: true
   /** The schema of the path's `{names}`. A mismatch is 404 `no such endpoint`. */

@@ -128,6 +128,7 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
   share_refused: { code: 500, status: 403, text: ({ subject = '' }) => `permission denied to share path [${subject}]` },
   share_not_writable: ({ reason }) => reason,
   share_full: ({ reason }) => reason,
+  audit_full: ({ reason }) => reason,
   nothing_mounted: 'failed get storage: storage not found; please add a storage first',
   no_storage: ({ path = '/' }) => `failed get storage: storage not found; rawPath: ${path}`,
   storage_starting: 'Loading storage, please wait',

@@ -10,6 +10,7 @@ import { sendJson, success } from './envelope.js'
 import { refused } from './errors.js'
 import { bodyLimit, checkFields, checkHeadersOf, fieldsOf, queryOf } from './fields.js'
 import { adminRefusal, endpointMissing, guestRefusal, recentSignInRefusal } from './refusals.js'
+import { recorded } from './recording.js'
 import { streamEnvelope } from './streamed-array.js'
 
 export function register(routes: Routes, api: HttpApi, endpoint: Endpoint): void {
@@ -33,10 +34,14 @@ async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint
     return
   }
   if (caller instanceof Error) throw caller
-  if (caller && needsRecentSignIn(endpoint, request)) {
-    if (!(await api.gateway.accounts.hasRecentSignIn(caller))) throw refused(recentSignInRefusal)
+  const answer = async () => {
+    if (caller && needsRecentSignIn(endpoint, request)) {
+      if (!(await api.gateway.accounts.hasRecentSignIn(caller))) throw refused(recentSignInRefusal)
+    }
+    return endpoint.answer({ api, context, ...request, principal: caller })
   }
-  const data = await endpoint.answer({ api, context, ...request, principal: caller })
+  const { event } = endpoint
+  const data = await (caller && event ? recorded(api, event, caller, request, answer) : answer())
   if (endpoint.plain === undefined) sendData(context, endpoint, data)
 }
 

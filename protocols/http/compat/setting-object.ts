@@ -17,6 +17,7 @@ export const groupNumbers = {
   s3: 9,
   ftp: 10,
   traffic: 11,
+  audit: 12,
 } as const satisfies Record<SettingGroup, number>
 
 export const flagNumbers = { public: 0, private: 1, readonly: 2, deprecated: 3 } as const satisfies Record<

@@ -6,7 +6,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { z } from 'zod'
 import { toGatewayError } from '../../../src/base/errors.js'
 import { resolvePath, root } from '../../../src/base/path.js'
-import { networkOf } from '../../../src/net/addresses.js'
 import { requestDetails } from '../../lib/request-target.js'
 import { urlClientOf } from '../../lib/client.js'
 import { sendFile, type RequestedRoute, type RedirectRoute } from '../../lib/send.js'
@@ -69,8 +68,8 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   const query = parseQuery(text)
   // Some clients append a slash to the signature, which AList accepts too (server/middlewares/down.go).
   const signature = query.get('sign')?.replace(/\/$/, '')
-  const network = networkOf(api.clientOf(request).address)
-  const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, api.protocol, network))
+  const { address } = api.clientOf(request)
+  const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, api.protocol, address))
   const isThumbnail = query.get('type') === 'thumb'
   // The file is invalid, not the request: 500 instead of 400.
   const answers = { invalid: { code: 500, status: 500 } } as const

@@ -44,6 +44,7 @@ export const adminCredentialEndpoints = [
     tag: 'Users',
     summary: 'Delete an SSH key of any user; succeeds if it does not exist',
     access: 'admin',
+    event: 'admin.key',
     recentSignIn: true,
     ...rowQuery,
     async answer({ api, query }) {
@@ -75,6 +76,7 @@ export const adminCredentialEndpoints = [
     tag: 'Users',
     summary: 'Delete an app password of any user; succeeds if it does not exist',
     access: 'admin',
+    event: 'admin.app-password',
     recentSignIn: true,
     ...rowQuery,
     async answer({ api, query }) {

@@ -122,6 +122,7 @@ export const adminGroupEndpoints = [
     tag: 'Groups',
     summary: 'Create a group',
     access: 'admin',
+    event: 'admin.group',
     recentSignIn: true,
     fields: newGroup,
     data: z.object({ id: z.int() }),
@@ -147,6 +148,7 @@ export const adminGroupEndpoints = [
       'What its members may do changes at once. No session ends, except those of members who must set up two-step ' +
       'verification now.',
     access: 'admin',
+    event: 'admin.group',
     recentSignIn: true,
     fields: changedGroup,
     refusals: [...groupRefusals, unknownGroup],
@@ -168,6 +170,7 @@ export const adminGroupEndpoints = [
     tag: 'Groups',
     summary: 'Delete a group with its grants',
     access: 'admin',
+    event: 'admin.group',
     recentSignIn: true,
     query: rowId,
     refusals: [unknownGroup],

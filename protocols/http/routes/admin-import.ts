@@ -37,6 +37,7 @@ export const adminImportEndpoints = [
       'As `tidegate import` does, into an installation that has only what a first run makes, which is replaced: afterwards ' +
       'no session of before is valid, and the accounts are those of the other program.',
     access: 'admin',
+    event: 'admin.other',
     recentSignIn: true,
     query: z.object({
       program: z.enum(['alist', 'openlist', 'filebrowser', 'quantum'], {

@@ -35,6 +35,7 @@ export const adminIndexEndpoints = [
     ...common,
     method: 'post',
     path: '/api/admin/index/build',
+    event: 'admin.other',
     summary: 'Rebuild the index from the whole tree, in the background',
     description: 'Up to the depth `max_index_depth`. Excludes `ignore_paths` and storages with `disable_index`.',
     refusals: [searchDisabled, running, openFailed],
@@ -48,6 +49,7 @@ export const adminIndexEndpoints = [
     ...common,
     method: 'post',
     path: '/api/admin/index/update',
+    event: 'admin.other',
     summary: 'Update the index for parts of the tree, in the background',
     description: 'Adds new entries, removes deleted ones and updates changed ones. Searches work during the update.',
     fields: z.object({
@@ -70,6 +72,7 @@ export const adminIndexEndpoints = [
     ...common,
     method: 'post',
     path: '/api/admin/index/stop',
+    event: 'admin.other',
     summary: 'Stop the build or update; the entries it has read stay in the index',
     refusals: [searchDisabled, notRunning, openFailed],
     async answer({ api }) {
@@ -82,6 +85,7 @@ export const adminIndexEndpoints = [
     ...common,
     method: 'post',
     path: '/api/admin/index/clear',
+    event: 'admin.other',
     summary: 'Delete all entries of the index',
     refusals: [searchDisabled, running, openFailed],
     async answer({ api }) {

@@ -52,6 +52,7 @@ export const adminLockEndpoints = [
     tag: 'Locks',
     summary: 'Remove a lock of any user',
     access: 'admin',
+    event: 'admin.other',
     query: z.object({ token: requiredText }),
     refusals: [unknownLock],
     async answer({ api, query: { token } }) {

@@ -121,6 +121,7 @@ export const adminMetaEndpoints = [
     tag: 'Folder rules',
     summary: 'Add a folder rule',
     access: 'admin',
+    event: 'admin.rule',
     fields: z.object(metaFields),
     refusals: ruleRefusals,
     async answer({ api, fields }) {
@@ -135,6 +136,7 @@ export const adminMetaEndpoints = [
     tag: 'Folder rules',
     summary: 'Replace a folder rule',
     access: 'admin',
+    event: 'admin.rule',
     fields: z.object({ id: integerValue.meta({ example: 1 }), ...metaFields }),
     refusals: [...ruleRefusals, unknownRule],
     async answer({ api, fields }) {
@@ -149,6 +151,7 @@ export const adminMetaEndpoints = [
     tag: 'Folder rules',
     summary: 'Delete a folder rule',
     access: 'admin',
+    event: 'admin.rule',
     query: rowId,
     refusals: [unknownRule],
     async answer({ api, query }) {

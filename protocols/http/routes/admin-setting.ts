@@ -120,6 +120,7 @@ export const adminSettingEndpoints = [
       'The body may also be the list itself. Other fields of a row and read-only settings are ignored. ' +
       'Unknown keys are stored as deprecated settings.',
     access: 'admin',
+    event: 'admin.setting',
     recentSignIn: ({ fields }) => fields.settings.some(({ key }) => key === tokenKey),
     fields: savedRows,
     listField: 'settings',
@@ -145,6 +146,7 @@ export const adminSettingEndpoints = [
     tag: 'Settings',
     summary: 'Delete a deprecated setting',
     access: 'admin',
+    event: 'admin.setting',
     query: z.object({ key: requiredText.meta({ example: 'old_key' }) }),
     refusals: [coreRefusal('invalid', { detail: 'setting_in_use' }), unknownSetting],
     async answer({ api, query }) {
@@ -158,6 +160,7 @@ export const adminSettingEndpoints = [
     tag: 'Settings',
     summary: 'Replace the permanent token; this invalidates all signed URLs',
     access: 'admin',
+    event: 'admin.setting',
     recentSignIn: true,
     data: z.string().describe('The new token.'),
     answer: ({ api }) => api.gateway.settings.resetToken(),

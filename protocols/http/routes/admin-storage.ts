@@ -117,6 +117,7 @@ export const adminStorageEndpoints = [
     tag: 'Storages',
     summary: 'Mount a storage',
     access: 'admin',
+    event: 'admin.storage',
     fields: storageFields,
     data: storageId,
     // Clients read the id of every response, including errors. If it is not 0, they open the storage for editing.
@@ -149,6 +150,7 @@ export const adminStorageEndpoints = [
     tag: 'Storages',
     summary: 'Replace the configuration of a storage and restart it',
     access: 'admin',
+    event: 'admin.storage',
     fields: z.object({ id: integerValue.meta({ example: 1 }), ...storageFields.shape }),
     refusals: [
       ...configurationRefusals,
@@ -170,6 +172,7 @@ export const adminStorageEndpoints = [
     tag: 'Storages',
     summary: 'Unmount and delete a storage; its files are not deleted',
     access: 'admin',
+    event: 'admin.storage',
     query: rowId,
     refusals: [unknown],
     async answer({ api, query }) {
@@ -183,6 +186,7 @@ export const adminStorageEndpoints = [
     tag: 'Storages',
     summary: 'Enable and start a storage',
     access: 'admin',
+    event: 'admin.storage',
     query: rowId,
     refusals: [unknown, anyStartFailed, { ...coreRefusal('invalid', { detail: 'storage_enabled' }), code: 500 }],
     async answer({ api, query }) {
@@ -196,6 +200,7 @@ export const adminStorageEndpoints = [
     tag: 'Storages',
     summary: 'Disable and unmount a storage',
     access: 'admin',
+    event: 'admin.storage',
     query: rowId,
     refusals: [unknown, { ...coreRefusal('invalid', { detail: 'storage_disabled' }), code: 500 }],
     async answer({ api, query }) {
@@ -209,6 +214,7 @@ export const adminStorageEndpoints = [
     tag: 'Storages',
     summary: 'Restart all storages, in the background',
     access: 'admin',
+    event: 'admin.storage',
     answer({ api: { gateway } }) {
       gateway.storages.restartAll().catch((error: unknown) => {
         gateway.log.error({ err: error }, 'restart of storages failed')

@@ -129,6 +129,7 @@ export const adminUserEndpoints = [
     tag: 'Users',
     summary: 'Create an account',
     access: 'admin',
+    event: 'admin.user',
     recentSignIn: true,
     fields: newUser,
     refusals: accountRefusals,
@@ -159,6 +160,7 @@ export const adminUserEndpoints = [
       'Changing the name or the password, or disabling the account, ends all sessions of the user. Changes of its groups ' +
       'and grants end none: they are in force at once. Nobody can lock out the own account by `allow_from` or `expires`.',
     access: 'admin',
+    event: 'admin.user',
     recentSignIn: true,
     fields: changedUser,
     refusals: [...accountRefusals, unknownUser],
@@ -185,6 +187,7 @@ export const adminUserEndpoints = [
     tag: 'Users',
     summary: 'Delete an account with its keys, app passwords, grants and shares',
     access: 'admin',
+    event: 'admin.user',
     recentSignIn: true,
     query: rowId,
     refusals: [unknownUser, coreRefusal('invalid', { detail: 'built_in_deleted' })],
@@ -201,6 +204,7 @@ export const adminUserEndpoints = [
     tag: 'Users',
     summary: 'Turn off the two-step verification of an account',
     access: 'admin',
+    event: 'admin.user',
     recentSignIn: true,
     query: rowId.extend({
       otp_code: queryText.describe(
@@ -235,6 +239,7 @@ export const adminUserEndpoints = [
     tag: 'Users',
     summary: 'Reload the accounts after a change in the database by another program',
     access: 'admin',
+    event: 'admin.user',
     query: z.object({ username: queryText.meta({ example: 'ann' }) }),
     refusals: [unknownUser],
     async answer({ api, query }) {

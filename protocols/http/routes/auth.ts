@@ -138,10 +138,11 @@ export const authEndpoints = [
     async answer({ context, api }) {
       const { accounts } = api.gateway
       const token = tokenOf(context.req)
-      if (token !== '') await accounts.signOut(token)
+      const { address } = api.clientOf(context.req)
+      if (token !== '') await accounts.signOut(token, address)
       const secret = consoleSecretOf(api, context.req)
       if (secret === undefined) return
-      await accounts.consoleSessions.close(secret)
+      await accounts.signOutOfConsole(secret, address)
       clearSessionCookie(api, context.res)
     },
   }),

@@ -59,6 +59,7 @@ export const consoleSessionEndpoints = [
     tag: 'Own account',
     summary: 'End a console session of the current user, and its running requests',
     access: 'user',
+    event: 'signout',
     query: rowId,
     faultyQuery: 'id format invalid',
     refusals: [{ ...notFound, when: 'the user has no such session' }],
@@ -76,6 +77,7 @@ export const consoleSessionEndpoints = [
     summary: 'Sign out everywhere: end all console sessions of the current user, and revoke all tokens',
     description: 'Also those of this request. SSH keys, app passwords and the permanent token remain valid.',
     access: 'user',
+    event: 'signout',
     async answer({ api, principal }) {
       await api.gateway.accounts.users.endSessions(principal.userId)
     },

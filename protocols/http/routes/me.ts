@@ -53,6 +53,7 @@ export const meEndpoints = [
     summary: 'Change the name or password of the current user',
     description: 'Changing the name or the password ends all sessions of the user.',
     access: 'user',
+    event: 'admin.user',
     recentSignIn: true,
     guestRefusal: { code: 403, text: 'Guest user can not update profile', error: 'denied' },
     fields: z.object({
@@ -104,6 +105,7 @@ export const meEndpoints = [
     tag: 'Own account',
     summary: 'Add an SSH key',
     access: 'user',
+    event: 'admin.key',
     recentSignIn: true,
     fields: z.object({
       title: text.meta({ example: 'laptop' }).describe('Unique for the user.'),
@@ -124,6 +126,7 @@ export const meEndpoints = [
     tag: 'Own account',
     summary: 'Delete an SSH key of the current user and end its sessions',
     access: 'user',
+    event: 'admin.key',
     recentSignIn: true,
     query: rowId,
     faultyQuery: 'id format invalid',

@@ -87,6 +87,7 @@ export const offlineDownloadEndpoints = [
     summary: 'Configure aria2 for offline downloads',
     description: 'The settings are stored only if aria2 responds.',
     access: 'admin',
+    event: 'admin.setting',
     fields: z.object({
       uri: requiredText.meta({ example: 'http://localhost:6800/jsonrpc' }),
       secret: text.meta({ example: '' }).describe('The `rpc-secret` of its configuration.'),
@@ -105,6 +106,7 @@ export const offlineDownloadEndpoints = [
     summary: 'Configure qBittorrent for offline downloads',
     description: 'The settings are stored only if qBittorrent responds.',
     access: 'admin',
+    event: 'admin.setting',
     fields: z.object({
       url: requiredText
         .meta({ example: 'http://admin:adminadmin@localhost:8080/' })
@@ -133,6 +135,7 @@ function storageFolderEndpoint(path: `/${string}`, tool: string) {
     summary: `Configure ${tool} for offline downloads`,
     description: `The tool downloads into this folder what is meant for storages that are not ${tool}.`,
     access: 'admin',
+    event: 'admin.setting',
     fields: z.object({
       temp_dir: text.meta({ example: '/115/downloads' }).describe(`A folder in a ${tool} storage. Empty: none.`),
     }),

@@ -112,6 +112,7 @@ export const shareEndpoints = [
     summary: 'Share files and folders',
     description: 'Several appear as one folder, by their names.',
     access: 'user',
+    event: 'share.made',
     guestRefusal,
     fields: z.object({
       ...shareFields,
@@ -141,6 +142,7 @@ export const shareEndpoints = [
       'Absent fields get their defaults, except `creator` and those after it, which are unchanged. Files and folders ' +
       'that it has already are kept where they are, and those that were removed stay removed.',
     access: 'user',
+    event: 'share.changed',
     guestRefusal,
     fields: z.object({
       ...shareFields,
@@ -178,6 +180,7 @@ export const shareEndpoints = [
     tag: 'Shares',
     summary: 'Enable a share',
     access: 'user',
+    event: 'share.changed',
     guestRefusal,
     query,
     refusals: [shareMissing],
@@ -190,6 +193,7 @@ export const shareEndpoints = [
     tag: 'Shares',
     summary: 'Disable a share',
     access: 'user',
+    event: 'share.changed',
     guestRefusal,
     query,
     refusals: [shareMissing],
@@ -202,6 +206,7 @@ export const shareEndpoints = [
     tag: 'Shares',
     summary: 'Delete a share; its files and folders stay',
     access: 'user',
+    event: 'share.removed',
     guestRefusal,
     query,
     refusals: [shareMissing],

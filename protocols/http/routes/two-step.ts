@@ -43,6 +43,7 @@ export const twoStepEndpoints = [
     tag: 'Signing in',
     summary: 'Enable two-step verification, or replace its secret, with a code generated from the new secret',
     access: 'user',
+    event: 'admin.user',
     recentSignIn: true,
     setsUpTwoStep: true,
     guestRefusal,
@@ -90,6 +91,7 @@ export const twoStepEndpoints = [
       'A sign-in accepts each recovery code once in place of a one-time code. They end when two-step verification is ' +
       'turned off or gets another secret.',
     access: 'user',
+    event: 'admin.user',
     recentSignIn: true,
     guestRefusal,
     bodyLimit: signInBodyLimit,

@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { lstat, readFile, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../../installation/config.js'
-import { backupFolder, firstStorageFolder } from '../../installation/data-folder.js'
+import { auditFolder, backupFolder, firstStorageFolder } from '../../installation/data-folder.js'
 import { withoutPassword } from '../../database/store-url.js'
 import { shellWord, wrong, type Finding } from '../finding.js'
 import { mayRead, type OwnerIds } from './owner.js'
@@ -58,7 +58,7 @@ function dataFolderFinding(data: string, { mode, uid }: { readonly mode: number;
 
 /** A command that another user has run leaves files that the daemon cannot open. */
 async function ownerFinding(data: string, { uid, gid }: OwnerIds): Promise<Finding> {
-  const folders = [data, ...['ssh', 'spool', backupFolder].map((name) => join(data, name))]
+  const folders = [data, ...['ssh', 'spool', backupFolder, auditFolder].map((name) => join(data, name))]
   const foreign: string[] = []
   for (const folder of folders) {
     const names = await readdir(folder).catch(() => [])

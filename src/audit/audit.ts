@@ -1,0 +1,397 @@
+/**
+ * The audit: what was done, refused or failed, and by whom (docs/decisions/0046). An event is appended to a file of
+ * this process before its answer is sent, and moved to the database in groups. Whatever wants to know of events listens
+ * here.
+ */
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { GatewayError, isGatewayError } from '../base/errors.js'
+import type { Log } from '../base/log.js'
+import type { Instance } from '../contract/driver-env.js'
+import type { AuditEvent, EventFacts, EventKind, NewDelivery } from '../database/audit-rows.js'
+import type { Store } from '../database/tables.js'
+import type { Settings } from '../settings/settings.js'
+import { Flood } from './flood.js'
+import { JournalFile, valuesIn } from './journal-file.js'
+import { orderedIds } from './uuid.js'
+
+export interface AuditOptions {
+  readonly store: { readonly audit: Pick<Store['audit'], 'insert' | 'sweep'> }
+  readonly settings: Pick<Settings, 'bool' | 'number'>
+  /** The folder of the files. Processes may share it. */
+  readonly folder: string
+  readonly instance: Pick<Instance, 'name' | 'isOver'>
+  /** The name of this node. */
+  readonly node: string
+  readonly log: Pick<Log, 'error' | 'warn'>
+  /** What has to be delivered of events that are new in the database. Stored with them. */
+  readonly deliveriesOf?: (events: readonly AuditEvent[]) => readonly NewDelivery[]
+  /** Called after events were stored. */
+  readonly onWritten?: () => void
+  /** Gets every event that is recorded. Must not throw. */
+  readonly write?: (event: AuditEvent) => void
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+}
+
+/** Events that wait for the database, and their file. */
+interface Group {
+  readonly file: JournalFile
+  readonly events: AuditEvent[]
+  /** How many of the first of `events` are in the file. */
+  written: number
+  /** How many more events are in the file alone. */
+  others: number
+}
+
+/** Milliseconds from an event to its group, after a group could not be stored, and between two sweeps. */
+const times = { group: 250, retry: 1000, sweep: 600_000 }
+/**
+ * Events of a group that is stored at once; of one file; in memory of all groups; that wait while callers do; and that
+ * one transaction stores.
+ */
+const limits = { group: 500, file: 5000, held: 10_000, waiting: 2000, transaction: 1000 }
+const day = 86_400_000
+const mebibyte = 1024 * 1024
+
+/** Kinds that are recorded only if a setting says so. */
+const optionalKinds: Partial<Record<EventKind, string>> = {
+  read: 'audit_reads',
+  locked: 'audit_details',
+  unlocked: 'audit_details',
+  'attributes.set': 'audit_details',
+}
+
+export class Audit {
+  readonly #options: AuditOptions
+  readonly #now: () => number
+  readonly #idAt = orderedIds()
+  readonly #listeners = new Set<(facts: EventFacts) => void>()
+  readonly #flood: Flood
+  /** Errors whose event was recorded. */
+  readonly #recorded = new WeakSet<object>()
+  /** In the order of their events. */
+  readonly #groups: Group[] = []
+  /** The last one, which gets the next event. */
+  #open: Group | undefined
+  #files = 0
+  /** Events in memory, those of them that are in no file, all that wait for the database, and bytes of the files. */
+  #held = 0
+  #unwritten = 0
+  #waiting = 0
+  #bytes = 0
+  #lost = 0
+  #timer: NodeJS.Timeout | undefined
+  #storing: Promise<void> | undefined
+  /** Whether the last attempt to store a group has failed. */
+  #isLate = false
+  readonly #closing = new AbortController()
+  #sweeping: Promise<void> | undefined
+
+  private constructor(options: AuditOptions) {
+    this.#options = options
+    this.#now = options.now ?? Date.now
+    this.#flood = new Flood((facts) => void this.#add(facts), this.#now)
+  }
+
+  /** Stores the events that processes which have ended have left in the folder. Rejects as the database does. */
+  static async open(options: AuditOptions): Promise<Audit> {
+    await mkdir(options.folder, { recursive: true, mode: 0o700 })
+    const audit = new Audit(options)
+    await audit.takeOver()
+    const sweep = setInterval(() => void audit.#sweep(), times.sweep).unref()
+    audit.#closing.signal.addEventListener('abort', () => clearInterval(sweep))
+    return audit
+  }
+
+  /** Events that could be written nowhere. */
+  get lost(): number {
+    return this.#lost
+  }
+
+  /** Calls `listener` with every event of this process, also of kinds that are not recorded. Returns an unsubscriber. */
+  on(listener: (facts: EventFacts) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /**
+   * Must be called before a change that adds or alters something. Throws `no_space` while events cannot be written, so
+   * that nothing is done that cannot be recorded. Removals free space, and must not call it.
+   */
+  assertWritable(): void {
+    if (this.#unwritten === 0 || !this.#options.settings.bool('audit_enabled')) return
+    this.#writeRest()
+    if (this.#unwritten > 0) throw new GatewayError('no_space', { detail: 'audit_full' })
+  }
+
+  /**
+   * Records an event, before it is answered. Returns a promise only if the caller must wait: until the event is on
+   * disk, or the database has caught up. Never throws: what cannot be written is counted in `lost`.
+   */
+  record(facts: EventFacts): Promise<void> | undefined {
+    for (const listener of this.#listeners) listener(facts)
+    const { settings } = this.#options
+    if (!settings.bool('audit_enabled')) return undefined
+    const optional = optionalKinds[facts.kind]
+    if (optional !== undefined && !settings.bool(optional)) return undefined
+    if (facts.result === 'refused' && this.#flood.holds(facts)) return undefined
+    const group = this.#add(facts)
+    if (group && settings.bool('audit_strict')) return this.#synced(group)
+    return this.#waiting > limits.waiting && !this.#isLate ? this.#storing : undefined
+  }
+
+  /** As `record`, for an event that ended with this error, unless its event was recorded. */
+  recordError(error: object, facts: EventFacts): Promise<void> | undefined {
+    if (this.#recorded.has(error)) return undefined
+    this.#recorded.add(error)
+    return this.record(facts)
+  }
+
+  /** Whether the event of this error was recorded. */
+  hasRecorded(error: unknown): boolean {
+    return typeof error === 'object' && error !== null && this.#recorded.has(error)
+  }
+
+  /** Stores the events that processes which have ended have left in the folder. Rejects as the database does. */
+  async takeOver(): Promise<void> {
+    const { folder, instance } = this.#options
+    for (const name of await readdir(folder)) {
+      const [, owner] = /^([\w-]+)-\d+\.ndjson$/.exec(name) ?? []
+      if (owner === undefined || owner === instance.name || instance.isOver(owner) !== true) continue
+      const file = join(folder, name)
+      const events = await eventsIn(file).catch((error: unknown) => {
+        // Another process has taken it over.
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+        throw error
+      })
+      await this.#insert(events)
+      await rm(file, { force: true })
+    }
+  }
+
+  /** Stores all events that wait. Those that cannot be stored remain in their files, for the next start. */
+  async close(): Promise<void> {
+    this.#flood.close()
+    this.#closing.abort()
+    clearTimeout(this.#timer)
+    await this.#sweeping
+    await this.#storing
+    await this.#store()
+    clearTimeout(this.#timer)
+    for (const { file } of this.#groups) await file.close()
+    this.#lost += this.#unwritten
+    if (this.#lost > 0) this.#options.log.error({ lost: this.#lost }, 'events of the audit were lost')
+  }
+
+  /** Adds an event to the open group. Undefined if it is lost. */
+  #add(facts: EventFacts): Group | undefined {
+    const { event, line } = encoded(this.#eventOf(facts))
+    this.#options.write?.(event)
+    if (this.#unwritten >= limits.held) {
+      this.#lost++
+      return undefined
+    }
+    const group = this.#openGroup()
+    group.events.push(event)
+    this.#held++
+    this.#unwritten++
+    this.#waiting++
+    if (this.#unwritten > 1) this.#writeRest()
+    else this.#write(group, line)
+    if (this.#unwritten === 0 && this.#held > limits.held) {
+      group.events.pop()
+      group.written--
+      group.others++
+      this.#held--
+    }
+    this.#schedule(group.events.length >= limits.group)
+    return group
+  }
+
+  /** By its fields: a spread takes longer than all else. */
+  #eventOf(facts: EventFacts): AuditEvent {
+    const time = this.#now()
+    return {
+      id: this.#idAt(time),
+      time,
+      node: this.#options.node,
+      kind: facts.kind,
+      actor: facts.actor,
+      result: facts.result,
+      path: facts.path,
+      target: facts.target,
+      size: integer(facts.size),
+      entry: facts.entry,
+      storage: facts.storage,
+      error: facts.error,
+      decidedBy: facts.decidedBy,
+      subject: facts.subject,
+      fields: facts.fields,
+      duration: integer(facts.duration),
+      count: facts.count,
+    }
+  }
+
+  #openGroup(): Group {
+    const open = this.#open
+    if (open && open.events.length + open.others < limits.file) return open
+    const { folder, instance } = this.#options
+    const file = new JournalFile(join(folder, `${instance.name}-${this.#files++}.ndjson`))
+    const group = { file, events: [], written: 0, others: 0 }
+    this.#groups.push(group)
+    return (this.#open = group)
+  }
+
+  /** Appends the line of the first event of the group that is not in its file. False if that is not possible. */
+  #write(group: Group, line: string): boolean {
+    const mebibytes = this.#options.settings.number('audit_max_mib')
+    try {
+      if (mebibytes >= 0 && this.#bytes > mebibytes * mebibyte) throw new Error('the files of the audit are too large')
+      group.file.append(line)
+    } catch (error) {
+      if (this.#unwritten === 1) this.#options.log.error({ err: error }, 'an event of the audit cannot be written')
+      return false
+    }
+    group.written++
+    this.#unwritten--
+    this.#bytes += Buffer.byteLength(line)
+    return true
+  }
+
+  /** Appends the events that could not be appended before. */
+  #writeRest(): void {
+    for (const group of this.#groups) {
+      for (let event = group.events[group.written]; event; event = group.events[group.written]) {
+        if (!this.#write(group, encoded(event).line)) return
+      }
+    }
+  }
+
+  async #synced({ file }: Group): Promise<void> {
+    try {
+      await file.sync()
+    } catch (error) {
+      this.#options.log.error({ err: error }, 'the audit cannot be synced')
+    }
+  }
+
+  #schedule(now: boolean): void {
+    if (this.#storing || this.#closing.signal.aborted) return
+    if (now && !this.#isLate) this.#begin()
+    else this.#timer ??= setTimeout(() => this.#begin(), this.#isLate ? times.retry : times.group).unref()
+  }
+
+  #begin(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#storing ??= this.#store().finally(() => {
+      this.#storing = undefined
+      if (this.#groups.length > 0) this.#schedule(false)
+    })
+  }
+
+  /** Stores all groups, as far as that is possible now. Never rejects. */
+  async #store(): Promise<void> {
+    for (let [group] = this.#groups; group; [group] = this.#groups) {
+      if (group === this.#open) this.#open = undefined
+      const { file, events, written, others } = group
+      try {
+        const all = others === 0 ? events : [...(await eventsIn(file.path)), ...events.slice(written)]
+        await this.#insert(all)
+      } catch (error) {
+        if (!this.#isLate) this.#options.log.error({ err: error }, 'events of the audit cannot be stored yet')
+        this.#isLate = true
+        return
+      }
+      this.#isLate = false
+      this.#groups.shift()
+      this.#held -= events.length
+      this.#unwritten -= events.length - group.written
+      this.#waiting -= events.length + others
+      this.#bytes -= file.size
+      await file.remove().catch((error: unknown) => {
+        this.#options.log.warn({ err: error, file: file.path }, 'failed to remove a file of the audit')
+      })
+    }
+  }
+
+  async #insert(events: readonly AuditEvent[]): Promise<void> {
+    for (let start = 0; start < events.length; start += limits.transaction) {
+      await this.#insertSome(events.slice(start, start + limits.transaction))
+    }
+    if (events.length > 0) this.#options.onWritten?.()
+  }
+
+  /** An event that the database cannot store is lost: it must not keep the others from it. */
+  async #insertSome(events: readonly AuditEvent[]): Promise<void> {
+    const { store, deliveriesOf, log } = this.#options
+    try {
+      await store.audit.insert(events, deliveriesOf)
+    } catch (error) {
+      if (!isGatewayError(error, 'invalid')) throw error
+      if (events.length === 1) {
+        this.#lost++
+        log.error({ err: error, event: events[0] }, 'an event of the audit cannot be stored')
+        return
+      }
+      const middle = events.length >> 1
+      await this.#insertSome(events.slice(0, middle))
+      await this.#insertSome(events.slice(middle))
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const { store, settings, log } = this.#options
+    const { signal } = this.#closing
+    const [days, mebibytes] = [settings.number('audit_days'), settings.number('audit_max_mib')]
+    const before = days < 0 ? 0 : Math.floor(this.#now() - days * day)
+    const maxBytes = mebibytes < 0 ? Infinity : mebibytes * mebibyte
+    this.#sweeping ??= store.audit
+      .sweep(before, maxBytes, () => wait(20, undefined, { signal, ref: false }))
+      .then(() => undefined)
+      .catch((error: unknown) => {
+        if (!signal.aborted) log.warn({ err: error }, 'failed to remove old events of the audit')
+      })
+      .finally(() => (this.#sweeping = undefined))
+    await this.#sweeping
+  }
+}
+
+/** An event in the form in which it is stored, and its line. */
+function encoded(event: AuditEvent): { readonly event: AuditEvent; readonly line: string } {
+  const line = `${JSON.stringify(event)}\n`
+  // NUL and lone surrogates are escaped like this, and most events have none.
+  if (line.length < maxLine && !line.includes('\\u')) return { event, line }
+  const cleaned = cleanedOf(event) as AuditEvent
+  return { event: cleaned, line: `${JSON.stringify(cleaned)}\n` }
+}
+
+/** Characters of a line whose texts need not be cut, and of the longest text of others. */
+const maxLine = 10_000
+const maxText = 4096
+
+/** The same with texts that every database can store. */
+function cleanedOf(value: unknown): unknown {
+  if (typeof value === 'string') return value.slice(0, maxText).toWellFormed().replaceAll('\0', '\ufffd')
+  if (Array.isArray(value)) return value.slice(0, 100).map(cleanedOf)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, cleanedOf(field)]))
+}
+
+function integer(value: number | undefined): number | undefined {
+  return value === undefined || Number.isSafeInteger(value) ? value : undefined
+}
+
+async function eventsIn(file: string): Promise<readonly AuditEvent[]> {
+  return (await valuesIn(file)).filter(isEvent)
+}
+
+/** Whether a value of a file is an event. */
+function isEvent(value: unknown): value is AuditEvent {
+  if (typeof value !== 'object' || value === null) return false
+  const { id, time, node, kind, result, actor } = value as Partial<AuditEvent>
+  const texts = [id, node, kind, result, actor?.name]
+  return texts.every((text) => typeof text === 'string') && Number.isSafeInteger(time)
+}

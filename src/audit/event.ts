@@ -1,0 +1,21 @@
+/** What an event says of an error. */
+import { TreeError, type ErrorCode, type GatewayError } from '../base/errors.js'
+import type { EventFacts } from '../database/audit-rows.js'
+
+export type { Actor, AuditEvent, EventFacts, EventKind, EventResult } from '../database/audit-rows.js'
+
+/** Codes of errors that say nothing about what was asked for: the gateway or a storage could not do it. */
+const failures: ReadonlySet<ErrorCode> = new Set([
+  'no_space',
+  'busy',
+  'unavailable',
+  'timeout',
+  'aborted',
+  'internal',
+] as const)
+
+/** The result of what ended with this error, and the name of the error. What was done in part has failed. */
+export function outcomeOf(error: GatewayError): Required<Pick<EventFacts, 'result' | 'error'>> {
+  const isFailure = failures.has(error.code) || error instanceof TreeError
+  return { result: isFailure ? 'failed' : 'refused', error: error.detail ?? error.code }
+}

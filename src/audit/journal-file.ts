@@ -1,0 +1,85 @@
+/** A file of lines that are appended one by one, each by one synchronous write: it outlives the end of the process. */
+import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { open, readFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { promisify } from 'node:util'
+
+const sync = promisify(fdatasync)
+
+export class JournalFile {
+  #descriptor: number | undefined
+  #size = 0
+  #isSynced = Promise.resolve()
+  #nextSync: Promise<void> | undefined
+  #hasSyncedName = false
+
+  /** The file is made, for its owner alone, by the first append. Its folder must exist. */
+  constructor(readonly path: string) {}
+
+  /** In bytes. */
+  get size(): number {
+    return this.#size
+  }
+
+  /** Appends a line, which ends with a newline, or throws the error of the system and appends nothing. */
+  append(line: string): void {
+    this.#descriptor ??= openSync(this.path, 'ax', 0o600)
+    const bytes = Buffer.from(line)
+    let written = 0
+    try {
+      while (written < bytes.length) written += writeSync(this.#descriptor, bytes, written)
+    } catch (error) {
+      // A part of a line would spoil the next one.
+      if (written > 0) ftruncateSync(this.#descriptor, this.#size)
+      throw error
+    }
+    this.#size += bytes.length
+  }
+
+  /** Resolves when all lines that were appended before are on disk. Calls meanwhile share the next sync. */
+  async sync(): Promise<void> {
+    this.#nextSync ??= this.#isSynced
+      .catch(() => undefined)
+      .then(() => {
+        this.#nextSync = undefined
+        this.#isSynced = this.#sync()
+        return this.#isSynced
+      })
+    await this.#nextSync
+  }
+
+  async #sync(): Promise<void> {
+    if (this.#descriptor === undefined) return
+    await sync(this.#descriptor)
+    if (this.#hasSyncedName) return
+    const folder = await open(dirname(this.path))
+    await folder.sync().finally(() => folder.close())
+    this.#hasSyncedName = true
+  }
+
+  /** Closes the file, which may be appended to no more, when no sync runs. */
+  async close(): Promise<void> {
+    await this.#nextSync?.catch(() => undefined)
+    await this.#isSynced.catch(() => undefined)
+    if (this.#descriptor !== undefined) closeSync(this.#descriptor)
+    this.#descriptor = undefined
+  }
+
+  /** Closes and removes the file. */
+  async remove(): Promise<void> {
+    const exists = this.#descriptor !== undefined && fstatSync(this.#descriptor).nlink > 0
+    await this.close()
+    if (exists) unlinkSync(this.path)
+  }
+}
+
+/** The values of the lines of a file. Leaves out lines that are torn: they were not complete when the process ended. */
+export async function valuesIn(file: string): Promise<readonly unknown[]> {
+  return (await readFile(file, 'utf8')).split('\n').flatMap((line) => {
+    try {
+      return line === '' ? [] : [JSON.parse(line) as unknown]
+    } catch {
+      return []
+    }
+  })
+}
