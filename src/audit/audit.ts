@@ -110,7 +110,7 @@ export class Audit {
     return this.#lost
   }
 
-  /** Calls `listener` with every event of this process, also of kinds that are not recorded. Returns an unsubscriber. */
+  /** Calls `listener` with each event of this process, also of kinds that are not recorded. Returns an unsubscriber. */
   on(listener: (facts: EventFacts) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)

@@ -275,8 +275,8 @@ function either(condition: (query: Knex.QueryBuilder, column: string) => void): 
 }
 
 /**
- * A condition that every path at or below `path` meets, and of long paths others too. The indexes have the beginnings of
- * paths only: PostgreSQL does not index longer texts.
+ * A condition that every path at or below `path` meets, and of long paths others too. The indexes have the beginnings
+ * of paths only: PostgreSQL does not index longer texts.
  */
 function startsAt(column: string, path: Path): Knex.QueryCallback {
   const below = `${path}/`
