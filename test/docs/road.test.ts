@@ -78,7 +78,8 @@ async function filesOf(t: Test, request: () => Promise<void>): Promise<ReadonlyS
   const counts = new Map<string, number>()
   for (let count = 0; count < 9; count++) {
     await request()
-    await wait(100)
+    // Longer than until the audit has moved the event to the database.
+    await wait(500)
     for (const one of await take()) counts.set(one, (counts.get(one) ?? 0) + 1)
   }
   // A timer may run beside one of the requests, and a slow disk may take another way for some of them.
