@@ -63,7 +63,7 @@ protocols/http/api        base contract settings audit accounts tree shares gate
 protocols/http/compat     base contract settings accounts mounts tree tasks shares gateway protocols/http/api
 protocols/http/site       base contract installation gateway protocols/lib protocols/http/api
 protocols/http/files      base contract tree shares protocols/lib protocols/http/api protocols/http/compat protocols/http/site
-protocols/http/routes     base contract net accounts locks mounts search tree tasks offline-downloads uploads shares gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files
+protocols/http/routes     base contract net audit accounts locks mounts search tree tasks offline-downloads uploads shares gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files
 protocols/http            gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files protocols/http/routes
 protocols/*               base contract net settings accounts locks tree shares gateway protocols/lib
 protocols/index.ts        protocols/lib protocols/http protocols/*

@@ -70,6 +70,7 @@ const programs: readonly Program[] = [
   { name: 'smbcontrol', package: 'samba' },
   { name: 'aria2c', package: 'aria2' },
   { name: 'qbittorrent-nox', package: 'qbittorrent-nox' },
+  { name: 'fail2ban-regex', package: 'fail2ban' },
   { name: 'postgres', package: 'postgresql' },
   { name: 'initdb', package: 'postgresql' },
 ]

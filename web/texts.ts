@@ -643,6 +643,7 @@ export const texts = {
         audit_reads: 'Record reads of files',
         audit_details: 'Record locks, times, permissions and properties',
         audit_strict: 'Write events to disk before the answer',
+        audit_log: 'File or syslog server for a copy',
         aria2_uri: 'Address of aria2',
         aria2_secret: 'Secret of aria2',
         qbittorrent_url: 'Address of qBittorrent',

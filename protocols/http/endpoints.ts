@@ -2,6 +2,7 @@
 import type { EndpointDescription, Endpoint } from './api/endpoint.js'
 import { downloadDescriptions } from './files/download.js'
 import { accessEndpoints } from './routes/access.js'
+import { adminAuditEndpoints } from './routes/admin-audit.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'
 import { adminExplainEndpoints } from './routes/admin-explain.js'
@@ -11,8 +12,10 @@ import { adminIndexEndpoints } from './routes/admin-index.js'
 import { adminLockEndpoints } from './routes/admin-lock.js'
 import { adminMetaEndpoints } from './routes/admin-meta.js'
 import { adminNodeEndpoints } from './routes/admin-nodes.js'
+import { adminOverviewEndpoints } from './routes/admin-overview.js'
 import { adminProcessEndpoints } from './routes/admin-process.js'
 import { adminSettingEndpoints } from './routes/admin-setting.js'
+import { adminSignInEndpoints } from './routes/admin-sign-ins.js'
 import { adminStorageEndpoints } from './routes/admin-storage.js'
 import { adminUserEndpoints } from './routes/admin-user.js'
 import { appPasswordEndpoints } from './routes/app-passwords.js'
@@ -23,6 +26,7 @@ import { changeEndpoints } from './routes/change.js'
 import { consoleSessionEndpoints } from './routes/console-sessions.js'
 import { documentationEndpoints } from './routes/documentation.js'
 import { healthEndpoints } from './routes/health.js'
+import { historyEndpoints } from './routes/history.js'
 import { linkEndpoints } from './routes/link.js'
 import { meEndpoints } from './routes/me.js'
 import { metricsEndpoints } from './routes/metrics.js'
@@ -46,6 +50,7 @@ export const endpoints: readonly Endpoint[] = [
   ...consoleSessionEndpoints,
   ...accessEndpoints,
   ...browseEndpoints,
+  ...historyEndpoints,
   ...searchEndpoints,
   ...linkEndpoints,
   ...zipEndpoints,
@@ -69,6 +74,9 @@ export const endpoints: readonly Endpoint[] = [
   ...adminImportEndpoints,
   ...adminProcessEndpoints,
   ...adminNodeEndpoints,
+  ...adminAuditEndpoints,
+  ...adminOverviewEndpoints,
+  ...adminSignInEndpoints,
   ...documentationEndpoints(() => documentedEndpoints),
   ...siteEndpoints,
   ...healthEndpoints,

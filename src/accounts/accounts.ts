@@ -22,7 +22,7 @@ import { codeRequired, notAdmitted, sessionRevoked, type Revocation } from './er
 import { FairQueue } from './fair-queue.js'
 import { Groups } from './groups.js'
 import { networkOf } from '../net/addresses.js'
-import { limitersInMemory, lockout, type Limiters } from './limiter.js'
+import { limitersInMemory, lockout, type Limiters, type LockedParty } from './limiter.js'
 import { put } from '../base/bounded-tables.js'
 import { SshKeys } from './ssh-keys.js'
 import { PasswordCheck, type NewSecret } from './password-check.js'
@@ -52,6 +52,16 @@ export interface Visit {
   readonly address?: string | undefined
   /** The request is one that a user needs to set up two-step verification. */
   readonly setsUpTwoStep?: boolean | undefined
+}
+
+/** Whose attempts to sign in are refused. */
+export interface LockedSignIn extends Pick<LockedParty, 'kind' | 'failures'> {
+  /** As of `networkOf`. Undefined: from everywhere. */
+  readonly network: string | undefined
+  /** Undefined if all names are refused, and for a name that no account has: it can be a mistyped password. */
+  readonly username: string | undefined
+  /** When an attempt is accepted again, unless another one fails before. */
+  readonly until: Date
 }
 
 interface AccountsCluster {
@@ -349,6 +359,27 @@ export class Accounts {
     // Another node may have confirmed the session just now.
     await this.#readSessionsOfOthers()
     return isRecent()
+  }
+
+  /** Whose attempts to sign in are refused now, on all nodes. */
+  async lockedSignIns(): Promise<readonly LockedSignIn[]> {
+    const locked = await this.#cluster.limiters.lockedOut.list()
+    return locked.map(({ kind, network, account = '', failures, left }) => {
+      const user = kind === 'codes' ? this.users.get(Number(account)) : this.users.byName(account)
+      return { kind, network, username: user?.username, failures, until: new Date(this.#now() + left) }
+    })
+  }
+
+  /** Forgets the failed sign-ins of an address, or of a network as `lockedSignIns` names it, on all nodes. */
+  async unlockNetwork(network: string): Promise<void> {
+    await this.#cluster.limiters.lockedOut.unlockNetwork(networkOf(network))
+  }
+
+  /** Forgets the failed sign-ins and wrong codes of a user. Rejects with `not_found`. */
+  async unlockUser(username: string): Promise<void> {
+    const user = this.users.byName(username)
+    if (user === undefined) throw new GatewayError('not_found', { detail: 'account_missing' })
+    await this.#cluster.limiters.lockedOut.unlockAccount(user)
   }
 
   /**
@@ -750,6 +781,8 @@ export class Accounts {
    * delay.
    */
   async reload(): Promise<void> {
+    // Another process may have unlocked an address.
+    this.#cluster.limiters.signIns.forgetLocks()
     await this.#queue.add(async () => {
       await this.users.reload()
       await this.groups.reload()

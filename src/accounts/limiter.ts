@@ -4,7 +4,7 @@
  * `networkOf`. Nodes that share a database count the attempts in it together, a process of its own in memory.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { SignInAge } from '../database/rows.js'
+import type { SignInAge, SignInParty } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
 import { PairTable, put } from '../base/bounded-tables.js'
 import { tooManyAttempts } from './errors.js'
@@ -17,26 +17,31 @@ type Newest = SignIns['newest']
 export interface Limiters {
   readonly signIns: SignInLimiter
   readonly codes: CodeLimiter
+  readonly lockedOut: LockedOut
   /** Deletes what no limit counts any more. */
   sweep(): Promise<void>
 }
 
 /** Counts the attempts of this process. `now`: milliseconds since any time. */
 export function limitersInMemory(now: () => number): Limiters {
-  const signIns = new SignInsInMemory(now)
+  const attempts = new SignInsInMemory(now)
+  const signIns = new SignInLimiter(attempts, now, 0)
   return {
-    signIns: new SignInLimiter(signIns, now, 0),
-    codes: new CodeLimiter(signIns),
+    signIns,
+    codes: new CodeLimiter(attempts),
+    lockedOut: new LockedOut(attempts, signIns),
     sweep: async () => undefined,
   }
 }
 
 /** Counts the attempts of all processes in the database. */
-export function sharedLimiters(signIns: Store['signIns']): Limiters {
+export function sharedLimiters(attempts: Store['signIns']): Limiters {
+  const signIns = new SignInLimiter(attempts)
   return {
-    signIns: new SignInLimiter(signIns),
-    codes: new CodeLimiter(signIns),
-    sweep: () => sweepSignIns(signIns),
+    signIns,
+    codes: new CodeLimiter(attempts),
+    lockedOut: new LockedOut(attempts, signIns),
+    sweep: () => sweepSignIns(attempts),
   }
 }
 
@@ -61,7 +66,7 @@ const outcomeWait = { total: 2000, pause: 50 }
 /** Limits failed sign-ins by address, by address and account (a pair), and by account. */
 export class SignInLimiter {
   /** The pairs that this process knows to be locked: until when. */
-  readonly #lockedPairs = new PairTable<number>()
+  #lockedPairs = new PairTable<number>()
   /** When this process last stored a success, by pair. */
   readonly #recorded = new Map<string, number>()
 
@@ -144,6 +149,11 @@ export class SignInLimiter {
     await this.signIns.replace({ kind: 'signed_in', network, account }).catch(() => void this.#recorded.delete(key))
   }
 
+  /** Forgets which pairs are locked, so that it is looked up again. */
+  forgetLocks(): void {
+    this.#lockedPairs = new PairTable()
+  }
+
   /** Resolves to the number of failures of the pair. Rejects with `throttled` if it is locked. */
   async #assertPair(newest: Newest, network: string, account: string): Promise<number> {
     this.assertPairNotLocked(network, account)
@@ -204,6 +214,68 @@ export class CodeLimiter {
       await this.signIns.replace({ kind: 'code_accepted', network, account })
     }
   }
+}
+
+/**
+ * Whose attempts to sign in are refused now. `pair`: those of a network for an account; `codes`: one-time codes for an
+ * account, from networks without a correct one in the last day.
+ */
+export interface LockedParty extends SignInParty {
+  readonly kind: 'address' | 'pair' | 'codes'
+  readonly failures: number
+  /** Milliseconds until an attempt is accepted again. */
+  readonly left: number
+}
+
+/** What admins see and end of the limits. */
+export class LockedOut {
+  constructor(
+    private readonly attempts: SignIns,
+    private readonly signIns: SignInLimiter,
+  ) {}
+
+  /** The account of a pair is the name that was sent, that of codes a user id. */
+  async list(): Promise<readonly LockedParty[]> {
+    const locked: LockedParty[] = []
+    for (const { kind, kinds, fields, limit } of lockedKinds) {
+      for (const { party, ages } of await this.attempts.newestOfEach(kinds, fields)) {
+        // A code counts as wrong until it is known to be right.
+        const failures = kind === 'codes' ? ages : ages.filter(({ pending }) => !pending)
+        const left = limit(failures)
+        if (left > 0) locked.push({ ...party, kind, failures: failures.length, left })
+      }
+    }
+    return locked
+  }
+
+  /** Forgets the failures of an address. */
+  async unlockNetwork(network: string): Promise<void> {
+    await this.attempts.forget({ kinds: ['password', 'refused'], network })
+    this.signIns.forgetLocks()
+  }
+
+  /** Forgets the failures of an account from all addresses, and its wrong codes. */
+  async unlockAccount({ id, username }: { readonly id: number; readonly username: string }): Promise<void> {
+    await this.attempts.forget({ kinds: ['password', 'refused'], account: username })
+    await this.attempts.forget({ kinds: ['code'], account: String(id) })
+    this.signIns.forgetLocks()
+  }
+}
+
+/** What is locked by which failures, newest first: `limit` returns the milliseconds that it remains so. */
+const lockedKinds = [
+  { kind: 'address', kinds: ['password'], fields: ['network'], limit: lockTime },
+  { kind: 'pair', kinds: ['password', 'refused'], fields: ['network', 'account'], limit: lockTime },
+  {
+    kind: 'codes',
+    kinds: ['code'],
+    fields: ['account'],
+    limit: (failures: readonly SignInAge[]) => codeLimit.time - (failures[codeLimit.failures - 1]?.age ?? Infinity),
+  },
+] as const
+
+function lockTime(failures: readonly SignInAge[]): number {
+  return unexpired(failures, lockout.time) < lockout.failures ? 0 : remaining(failures)
 }
 
 async function sweepSignIns(signIns: Store['signIns']): Promise<void> {

@@ -2,31 +2,65 @@
  * Attempts to sign in, in the memory of one process. The tables are limited, so that a distributed attack cannot
  * exhaust the memory.
  */
-import type { SignInAge, SignInEvent, SignInFilter } from '../database/rows.js'
+import type { SignInAge, SignInEvent, SignInFilter, SignInKind, SignInParty } from '../database/rows.js'
 import { PairTable } from '../base/bounded-tables.js'
-import type { SignInAttempt, Store } from '../database/tables.js'
+import type { SignInAttempt, SignInsOf, Store } from '../database/tables.js'
 
 type SignIns = Store['signIns']
 
 /** Maximum events of one entry: no limit counts more. */
 const maxEvents = 16
 
+/** Times of events of these kinds, newest first. */
+interface Table {
+  readonly kinds: readonly SignInKind[]
+  /** By which fields they are found. */
+  readonly fields: readonly (keyof SignInParty)[]
+  /** By the network, or an empty text, and the account; by an empty text and the network without accounts. */
+  readonly times: PairTable<readonly number[]>
+}
+
 /**
  * The attempts to sign in of one process, as the store has those of several. Compares one attempt of an address at a
  * time, so none is ever pending for another.
  */
 export class SignInsInMemory implements Omit<SignIns, 'sweep'> {
-  /** Times of events, newest first: a table for each set of kinds and fields by which events are found. */
-  readonly #tables = new Map<string, PairTable<readonly number[]>>()
+  /** A table for each set of kinds and fields by which events are found. */
+  readonly #tables = new Map<string, Table>()
   /** The ends of attempts that later ones wait for. */
   readonly #running = new Map<string, Promise<void>>()
 
   constructor(private readonly now: () => number) {}
 
   async newest(filter: SignInFilter, limit: number): Promise<SignInAge[]> {
-    const now = this.now()
     const { table, key } = this.#find(filter)
-    return (table.get(...key) ?? []).slice(0, limit).map((time) => ({ age: now - time, pending: false }))
+    return this.#agesOf(table.times.get(...key) ?? []).slice(0, limit)
+  }
+
+  async newestOfEach(kinds: readonly SignInKind[], fields: readonly (keyof SignInParty)[]): Promise<SignInsOf[]> {
+    const table = this.#tables.get([...kinds, ...fields].join())
+    if (table === undefined) return []
+    return [...table.times.entries()].map(([first, second, times]) => ({
+      party: partyOf(table, first, second),
+      ages: this.#agesOf(times),
+    }))
+  }
+
+  /** Counts of others of which these events were a part stay: that of the account of a network that is forgotten. */
+  async forget({ kinds, ...fields }: SignInFilter): Promise<void> {
+    const names = Object.keys(fields) as (keyof SignInParty)[]
+    for (const table of this.#tables.values()) {
+      if (!table.kinds.every((kind) => kinds.includes(kind))) continue
+      for (const [first, second] of [...table.times.entries()]) {
+        const party = partyOf(table, first, second)
+        if (names.every((name) => party[name] === fields[name])) table.times.delete(first, second)
+      }
+    }
+  }
+
+  #agesOf(times: readonly number[]): SignInAge[] {
+    const now = this.now()
+    return times.map((time) => ({ age: now - time, pending: false }))
   }
 
   async attempt(event: SignInEvent, check: Parameters<SignIns['attempt']>[1]): Promise<SignInAttempt | undefined> {
@@ -68,17 +102,29 @@ export class SignInsInMemory implements Omit<SignIns, 'sweep'> {
   #change(event: SignInEvent, changed: (times: readonly number[]) => readonly number[]): void {
     for (const filter of filtersOf(event)) {
       const { table, key } = this.#find(filter)
-      table.set(...key, changed(table.get(...key) ?? []).slice(0, maxEvents))
+      table.times.set(...key, changed(table.times.get(...key) ?? []).slice(0, maxEvents))
     }
   }
 
   #find({ kinds, network, account }: SignInFilter) {
-    const name = [...kinds, network !== undefined, account !== undefined].join()
-    const table = this.#tables.get(name) ?? new PairTable<readonly number[]>()
+    const fields = fieldNames.filter((field) => ({ network, account })[field] !== undefined)
+    const name = [...kinds, ...fields].join()
+    const table = this.#tables.get(name) ?? { kinds, fields, times: new PairTable() }
     this.#tables.set(name, table)
-    const isPair = network !== undefined && account !== undefined
-    return { table, key: isPair ? ([network, account] as const) : (['', network ?? account ?? ''] as const) }
+    return { table, key: fields.length === 2 ? pairOf(network, account) : pairOf('', network ?? account) }
   }
+}
+
+const fieldNames = ['network', 'account'] as const
+
+function pairOf(network = '', account = ''): readonly [network: string, account: string] {
+  return [network, account]
+}
+
+/** Whose the times of a table are. */
+function partyOf({ fields }: Table, first: string, second: string): SignInParty {
+  const [field = 'account'] = fields
+  return fields.length === 2 ? { network: first, account: second } : { [field]: second }
 }
 
 /** The filters of the limits that an event matches. */

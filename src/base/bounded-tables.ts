@@ -28,6 +28,18 @@ export class PairTable<Value> {
     if (this.#size > maxEntries) this.#removeOne()
   }
 
+  delete(address: string, name: string): void {
+    const names = this.#addresses.get(address)
+    if (names?.delete(name) !== true) return
+    if (names.size === 0) this.#addresses.delete(address)
+    this.#size--
+  }
+
+  /** All values with their pairs. */
+  *entries(): Generator<readonly [address: string, name: string, value: Value]> {
+    for (const [address, names] of this.#addresses) for (const [name, value] of names) yield [address, name, value]
+  }
+
   #removeOne(): void {
     let [largest, most] = ['', new Map<string, Value>()]
     for (const [address, names] of this.#addresses) if (names.size > most.size) [largest, most] = [address, names]

@@ -3,7 +3,6 @@
  * file.
  */
 import { createServer } from 'node:net'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { driverTypes } from '../../drivers/index.js'
@@ -29,13 +28,11 @@ import { runExclusively } from '../locks/exclusive-work.js'
 import type { PathClaim } from '../database/engine.js'
 import type { StorageRow } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
-import { overTls, requestDaemon } from './daemon-request.js'
+import { announcedUrl, answerTimeout, overTls, requestDaemon } from './daemon-request.js'
 import { configOf, openData, withAddressOptions, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { commandLine, daemonRequired, finding, wordFor, type Finding } from './finding.js'
 import { formatTable, print } from './output.js'
 
-/** Milliseconds for a storage or the daemon to answer. */
-const answerTimeout = 15_000
 /** The same with `--live`: with the start of this program it takes at most 5 seconds. */
 const liveTimeout = 3000
 
@@ -294,24 +291,6 @@ async function askDaemon(
     }),
   )
   return [daemon, ...(await Promise.all(storages))]
-}
-
-/**
- * The URL that the daemon has stored. `--http` is not used: another program may listen there and would receive the
- * token.
- */
-async function announcedUrl(folder: string): Promise<string> {
-  const deadline = Date.now() + answerTimeout
-  for (;;) {
-    const holder = await lockHolderOf(folder)
-    if (holder?.url !== undefined) return holder.url
-    if (!holder) throw new GatewayError('unavailable', { reason: 'the process that served the data folder has ended' })
-    if (Date.now() > deadline) {
-      const reason = `process ${holder.pid} serves the data folder, but is not ready yet`
-      throw new GatewayError('unavailable', { reason })
-    }
-    await pause(100)
-  }
 }
 
 const envelope = z.object({ code: z.number(), message: z.string() })

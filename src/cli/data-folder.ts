@@ -4,6 +4,7 @@ import { Option, type Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
 import { protocols } from '../../protocols/index.js'
 import { Accounts } from '../accounts/accounts.js'
+import { sharedLimiters } from '../accounts/limiter.js'
 import { GatewayError } from '../base/errors.js'
 import { backupBeforeUpgrade } from '../installation/backup.js'
 import {
@@ -113,7 +114,13 @@ export async function withAccounts<T>(
   work: (folder: DataFolder) => Promise<T>,
 ): Promise<T> {
   const settings = await Settings.open(store, knownSettings)
-  const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours })
+  // No command signs in: what is refused now is known to the processes that share the database.
+  const cluster = {
+    assertCurrent: () => undefined,
+    ofOthers: () => undefined,
+    limiters: sharedLimiters(store.signIns),
+  }
+  const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, cluster })
   try {
     return await work({ config, store, settings, accounts })
   } finally {

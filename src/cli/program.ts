@@ -1,6 +1,7 @@
 /** The commands of the program. */
 import { Command } from 'commander'
 import { addAdminCommands } from './admin.js'
+import { addAuditCommand } from './audit.js'
 import { addBackupCommands } from './backup.js'
 import { addCheckCommand } from './check.js'
 import { configOf, withAddressOptions, withDataOptions } from './data-folder.js'
@@ -13,6 +14,7 @@ import { addNodesCommand } from './nodes.js'
 import { announce } from './recording.js'
 import { addSettingCommands } from './settings.js'
 import { addShareCommands } from './shares.js'
+import { addSignInCommands } from './sign-ins.js'
 import { addStorageCommands } from './storages.js'
 import { addStoreCommands } from './store.js'
 import { addUserCommands } from './users.js'
@@ -59,5 +61,7 @@ export function createProgram(): Command {
   addCheckCommand(program)
   addDoctorCommand(program)
   addNodesCommand(program)
+  addAuditCommand(program)
+  addSignInCommands(program)
   return program
 }

@@ -38,6 +38,7 @@ const kinds: Readonly<Record<string, EventKind>> = {
   'storage disable': 'admin.storage',
   'storage rm': 'admin.storage',
   'setting set': 'admin.setting',
+  'sign-ins unlock': 'signin.unlocked',
 }
 
 /** Options that say where or how, and not what is changed. */

@@ -98,6 +98,25 @@ export class AuditTable {
     return rows.map(toEvent)
   }
 
+  async movesTo(paths: readonly Path[], limit: number, before?: AuditCursor): Promise<readonly AuditEvent[]> {
+    if (paths.length === 0) return []
+    const rows = await this.database.read((query) => {
+      const moves = query<StoredEvent>('audit')
+        .whereNotNull('target')
+        .whereRaw(`${beginning('target')} in (${paths.map(() => '?').join(', ')})`, paths.map(cut))
+        .whereIn('target', [...paths])
+        .where({ kind: 'moved', result: 'done' })
+        .orderBy([
+          { column: 'time', order: 'desc' },
+          { column: 'event_id', order: 'desc' },
+        ])
+        .limit(limit)
+      if (before) void moves.whereRaw('(time, event_id) < (?, ?)', [before.time, before.id])
+      return moves.select<readonly StoredEvent[]>('*')
+    })
+    return rows.map(toEvent)
+  }
+
   async get(id: string): Promise<NumberedEvent | undefined> {
     const row = await this.database.read((query) => query<StoredEvent>('audit').where({ event_id: id }).first())
     return row && toEvent(row)
@@ -275,7 +294,7 @@ function either(condition: (query: Knex.QueryBuilder, column: string) => void): 
 }
 
 /**
- * A condition that every path at or below `path` meets, and of long paths others too. The indexes have the beginnings
+ * A condition that every path at or below `path` meets, and some others too. The indexes have the beginnings
  * of paths only: PostgreSQL does not index longer texts.
  */
 function startsAt(column: string, path: Path): Knex.QueryCallback {
@@ -284,7 +303,8 @@ function startsAt(column: string, path: Path): Knex.QueryCallback {
   return (query) => {
     void query.whereNotNull(column)
     if (below.length > indexedPathLength) void query.whereRaw(`${start} = ?`, [cut(path)])
-    else void query.whereRaw(`(${start} = ? or ${start} >= ? and ${start} < ?)`, [path, below, `${path}0`])
+    // Also what sorts between the path and what is below it: SQLite reads the whole table for two ranges.
+    else void query.whereRaw(`${start} >= ? and ${start} < ?`, [path, `${path}0`])
   }
 }
 

@@ -455,6 +455,9 @@ export interface SignInFilter extends Partial<Omit<SignInEvent, 'kind'>> {
   readonly kinds: readonly SignInKind[]
 }
 
+/** By what events are put together: a network, an account, or both, which are a pair. */
+export type SignInParty = Partial<Pick<SignInEvent, 'network' | 'account'>>
+
 export interface SignInAge {
   /** Milliseconds. */
   readonly age: number
@@ -488,4 +491,19 @@ export interface JournalRow {
   /** Without spaces. Ids of earlier entries sort first. */
   readonly id: string
   readonly value: string
+}
+
+/** What clients of the gateway did within a period. */
+export interface TrafficSums {
+  /** Content that they have sent, and received. */
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly changes: number
+  readonly refusals: number
+}
+
+export interface TrafficRow extends TrafficSums {
+  readonly period: 'minute' | 'day'
+  /** When it has begun: milliseconds since 1970. */
+  readonly start: number
 }

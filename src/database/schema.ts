@@ -547,6 +547,13 @@ export async function addAudit(query: Knex): Promise<void> {
         `(substr(${column}, 1, ${indexedPathLength}), time, event_id) where ${column} is not null`,
     )
   }
+  await query.schema.createTable('traffic', (table) => {
+    // 'minute' or 'day'.
+    table.text('period').notNullable()
+    table.bigInteger('start').notNullable()
+    for (const sum of ['bytes_in', 'bytes_out', 'changes', 'refusals']) table.bigInteger(sum).notNullable()
+    table.primary(['period', 'start'])
+  })
   await query.schema.createTable('webhooks', (table) => {
     table.increments('id')
     table.text('name').notNullable().unique()

@@ -2,11 +2,13 @@
 import type { Knex } from 'knex'
 import type { Database } from './database.js'
 import { databaseTime } from './dialect.js'
-import type { SignInAttempt } from './tables.js'
-import type { SignInAge, SignInEvent, SignInFilter, SignInKind } from './rows.js'
+import type { SignInAttempt, SignInsOf } from './tables.js'
+import type { SignInAge, SignInEvent, SignInFilter, SignInKind, SignInParty } from './rows.js'
 
 /** Milliseconds after which an attempt whose outcome is unknown counts as failed: its process may have ended. */
 const pendingTime = 10_000
+/** The latest events that `newestOfEach` reads. */
+const maxLatest = 10_000
 
 export class SignInsTable {
   constructor(private readonly database: Database) {}
@@ -47,6 +49,35 @@ export class SignInsTable {
     })
   }
 
+  async newestOfEach(kinds: readonly SignInKind[], fields: readonly (keyof SignInParty)[]): Promise<SignInsOf[]> {
+    const rows: readonly (SignInEvent & AgeRow)[] = await this.database.read((query) =>
+      query('sign_ins')
+        .whereIn('kind', kinds)
+        .orderBy('time', 'desc')
+        .limit(maxLatest)
+        .select('network', 'account', 'pending', ageOf(query)),
+    )
+    const ages = new Map<string, SignInAge[]>()
+    for (const row of rows) {
+      const party: SignInParty = Object.fromEntries(fields.map((field) => [field, row[field]]))
+      const key = JSON.stringify(party)
+      const found = ages.get(key)
+      if (found === undefined) ages.set(key, [readAge(row)])
+      else found.push(readAge(row))
+    }
+    return [...ages].map(([party, each]) => ({ party: JSON.parse(party) as SignInParty, ages: each }))
+  }
+
+  async forget({ kinds, ...fields }: SignInFilter): Promise<void> {
+    await this.database.transaction(async (query) => {
+      await query('sign_ins').whereIn('kind', kinds).andWhere(fields).delete()
+      // The triggers of this table tell the others.
+      await query('users')
+        .whereIn('id', query('users').min('id'))
+        .update({ id: query.ref('id') })
+    })
+  }
+
   async sweep(kinds: readonly SignInKind[], age: number): Promise<void> {
     await this.database.run((query) =>
       query('sign_ins')
@@ -62,11 +93,25 @@ function insert(query: Knex, event: SignInEvent, pending: boolean) {
 }
 
 async function newestOf(query: Knex, { kinds, ...fields }: SignInFilter, limit: number): Promise<SignInAge[]> {
-  const rows: readonly { age: number | string; pending: unknown }[] = await query('sign_ins')
+  const rows: readonly AgeRow[] = await query('sign_ins')
     .whereIn('kind', kinds)
     .andWhere(fields)
     .orderBy('time', 'desc')
     .limit(limit)
-    .select('pending', { age: query.raw('? - time', [databaseTime(query)]) })
-  return rows.map(({ age, pending }) => ({ age: Number(age), pending: Boolean(pending) && Number(age) < pendingTime }))
+    .select('pending', ageOf(query))
+  return rows.map(readAge)
+}
+
+interface AgeRow {
+  readonly age: number | string
+  readonly pending: unknown
+}
+
+/** The column `age` of an `AgeRow`. */
+function ageOf(query: Knex) {
+  return { age: query.raw('? - time', [databaseTime(query)]) }
+}
+
+function readAge({ age, pending }: AgeRow): SignInAge {
+  return { age: Number(age), pending: Boolean(pending) && Number(age) < pendingTime }
 }

@@ -33,6 +33,7 @@ import { SignInsTable } from './sign-ins.js'
 import { writeSnapshot } from './snapshot.js'
 import { DriverStateTable, StoragesTable } from './storages.js'
 import { TasksTable } from './tasks.js'
+import { TrafficTable } from './traffic.js'
 import { UploadsTable } from './uploads.js'
 
 interface StoreOptions extends EngineOptions {
@@ -114,6 +115,7 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
       replace: (by, isFirst) => replaceInstallation(database, by, isFirst),
     },
     audit: new AuditTable(database),
+    traffic: new TrafficTable(engine.relaxed),
     revokedTokens: new RevokedTokensTable(database),
     locks: new LocksTable(database),
     tasks: new TasksTable(database, node),

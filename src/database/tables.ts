@@ -13,6 +13,7 @@ import type {
   SignInEvent,
   SignInFilter,
   SignInKind,
+  SignInParty,
   StorageRow,
   NodeRow,
   TaskRow,
@@ -36,6 +37,8 @@ import type {
   ShareRoot,
   ShareRow,
   ShareUse,
+  TrafficRow,
+  TrafficSums,
   Visitor,
 } from './rows.js'
 
@@ -72,6 +75,11 @@ export interface GroupContents {
 export interface UserContents extends Pick<GroupContents, 'grants'> {
   /** The ids of its groups. */
   readonly groups?: readonly number[] | undefined
+}
+
+export interface SignInsOf {
+  readonly party: SignInParty
+  readonly ages: readonly SignInAge[]
 }
 
 /** An attempt to sign in whose outcome is pending. */
@@ -386,6 +394,11 @@ export interface Store extends FileRecords {
     after(number: number, filter: AuditFilter, limit: number): Promise<readonly NumberedEvent[]>
     /** Undefined if there is no event of this id. */
     get(id: string): Promise<NumberedEvent | undefined>
+    /**
+     * The moves that were done to one of these paths before `before`, newest first. For the history of what is in a
+     * folder that was moved.
+     */
+    movesTo(paths: readonly Path[], limit: number, before?: AuditCursor): Promise<readonly AuditEvent[]>
     /** The highest number of an event; 0 if there is none. */
     last(): Promise<number>
     /**
@@ -393,6 +406,13 @@ export interface Store extends FileRecords {
      * transactions with a `pause` after each. Resolves to their number.
      */
     sweep(before: number, maxBytes: number, pause: () => Promise<unknown>): Promise<number>
+  }
+  /** Writes are as those of `relaxed`. */
+  readonly traffic: {
+    /** Those of the periods from `start` on, by their starts. */
+    since(period: TrafficRow['period'], start: number): Promise<ReadonlyMap<number, TrafficSums>>
+    /** Adds the sums to what is stored of the same periods, and deletes those before `oldest`. */
+    add(rows: readonly TrafficRow[], oldest: Readonly<Record<TrafficRow['period'], number>>): Promise<void>
   }
   readonly revokedTokens: {
     /** Tokens that have not expired yet: when they expire, by id. */
@@ -415,6 +435,16 @@ export interface Store extends FileRecords {
     record(event: SignInEvent): Promise<void>
     /** Records an event, and deletes the earlier ones that are equal. */
     replace(event: SignInEvent): Promise<void>
+    /**
+     * The newest of the latest events of these kinds, newest first, of each party that they name by these fields. The
+     * latest are a number that is limited.
+     */
+    newestOfEach(kinds: readonly SignInKind[], fields: readonly (keyof SignInParty)[]): Promise<SignInsOf[]>
+    /**
+     * Deletes the events that match. Processes that share the database read the accounts again, as after a change of
+     * them.
+     */
+    forget(filter: SignInFilter): Promise<void>
     /** Deletes the events of these kinds that are older than `age` milliseconds. */
     sweep(kinds: readonly SignInKind[], age: number): Promise<void>
   }

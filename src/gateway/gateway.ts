@@ -1,4 +1,5 @@
 /** The gateway as the daemon runs it. Protocols use of it only what `protocol-gateway.ts` lists. */
+import type { Traffic } from '../audit/traffic.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { Principal, ProtocolFacts } from '../accounts/principal.js'
 import type { Audit } from '../audit/audit.js'
@@ -87,6 +88,7 @@ export class Gateway {
   readonly secrets: Store['secrets']
   readonly search: Search
   readonly metrics: Metrics
+  readonly records: { readonly audit: Store['audit']; readonly traffic: Traffic }
   readonly spool: Spool
   readonly store: Store
   readonly cluster: Cluster
@@ -121,6 +123,7 @@ export class Gateway {
     this.secrets = parts.store.secrets
     this.search = parts.search
     this.metrics = parts.metrics
+    this.records = { audit: parts.store.audit, traffic: parts.traffic }
     this.spool = parts.spool
     this.store = parts.store
     this.cluster = parts.cluster

@@ -4,6 +4,8 @@
  */
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
+import { AuditLog } from '../audit/log-target.js'
+import { Traffic } from '../audit/traffic.js'
 import { Accounts } from '../accounts/accounts.js'
 import type { FirstAdmin } from '../accounts/bootstrap.js'
 import type { Principal, ProtocolFacts } from '../accounts/principal.js'
@@ -98,6 +100,7 @@ interface Core {
   /** The settings, with this process's part of the limits that hold for all processes together. */
   readonly limits: Limits
   readonly audit: Audit
+  readonly traffic: Traffic
   readonly accounts: Accounts
   readonly mounts: Mounts
   readonly mountedTree: MountedTree
@@ -162,9 +165,15 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   closing.add(() => cluster.leave().catch(() => undefined))
   const settings = await Settings.open(store, settingDefinitions(protocols, driverTypes), log)
   closing.add(() => settings.close())
+  const traffic = new Traffic(store.traffic, log)
+  closing.add(() => traffic.close())
+  const auditLog = new AuditLog(settings, log)
+  closing.add(() => auditLog.close())
   const folder = join(config.data, auditFolder)
-  const audit = await Audit.open({ store, settings, folder, instance: cluster.instance, node, log })
+  const { write } = auditLog
+  const audit = await Audit.open({ store, settings, folder, instance: cluster.instance, node, log, write })
   closing.add(() => audit.close())
+  audit.on(traffic.count)
   const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log, cluster, audit })
   closing.add(() => accounts.close())
   const mounts = new Mounts()
@@ -201,7 +210,7 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   const bandwidth = new Bandwidth(limits)
   const egress = new EgressGuard(() => settings.get('egress_networks'))
   return {
-    ...{ config, log, driverTypes, protocols, store, events, cluster, settings, limits, audit, accounts },
+    ...{ config, log, driverTypes, protocols, store, events, cluster, settings, limits, audit, traffic, accounts },
     ...{ mounts, mountedTree, rules, grants, shares, followers, locks, signedUrls, spool, bandwidth, egress },
   }
 }

@@ -4,8 +4,10 @@
  * storages, settings, rules, locks and the search index does not read or change files: an endpoint declares who may
  * call it. What a protocol does not use, such as starting and closing, is not listed.
  */
+import type { Traffic } from '../audit/traffic.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { DriverDescription } from '../contract/driver-type.js'
+import type { Store } from '../database/tables.js'
 import type { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
 import type { Cluster } from '../cluster/cluster.js'
 import type { Search } from '../search/search.js'
@@ -42,12 +44,15 @@ interface ProtocolAccounts extends Pick<
   | 'hasRecentSignIn'
   | 'isGuestName'
   | 'isPermanentToken'
+  | 'lockedSignIns'
   | 'reload'
   | 'renewRecoveryCodes'
   | 'signIn'
   | 'signInToConsole'
   | 'signOut'
   | 'signOutOfConsole'
+  | 'unlockNetwork'
+  | 'unlockUser'
 > {
   readonly users: Pick<
     Accounts['users'],
@@ -102,6 +107,11 @@ export interface ProtocolGateway extends Pick<
   readonly locks: Pick<Locks, 'break' | 'know' | 'list'>
   readonly logTail: Pick<LogTail, 'after' | 'lastId'>
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>
+  /** What has happened, for admins. */
+  readonly records: {
+    readonly audit: Pick<Store['audit'], 'after' | 'last' | 'list'>
+    readonly traffic: Pick<Traffic, 'of'>
+  }
   readonly rules: Pick<Rules, 'create' | 'delete' | 'list' | 'update'>
   readonly secrets: ProtocolSecrets
   readonly search: Pick<Search, 'build' | 'clear' | 'isOn' | 'progress' | 'stop' | 'update'>

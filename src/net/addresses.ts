@@ -15,6 +15,14 @@ export function splitAddress(address: string): { host: string; port: number } {
   return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) }
 }
 
+/** The server of `syslog://HOST` or `syslog://HOST:PORT`, by default port 514. Undefined for other text. */
+export function syslogServer(text: string): { readonly host: string; readonly port: number } | undefined {
+  const address = /^syslog:\/\/(.+)$/.exec(text)?.[1]
+  if (address === undefined) return undefined
+  const withPort = /:\d+$/.test(address.replace(/^\[.*\]/, '')) ? address : `${address}:514`
+  return hostAndPort.safeParse(withPort).success ? splitAddress(withPort) : undefined
+}
+
 /** The host to connect to, from this machine, for a server that listens on `host`. */
 export function connectableHost(host: string): string {
   return host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host

@@ -6,7 +6,7 @@ import { isAbsolute } from 'node:path'
 import { GatewayError } from '../base/errors.js'
 import { compilePatterns, patternLines, type Pattern } from '../base/patterns.js'
 import type { DriverDescription } from '../contract/driver-type.js'
-import { hostAndPort, parseNetworks } from '../net/addresses.js'
+import { hostAndPort, parseNetworks, syslogServer } from '../net/addresses.js'
 
 /** In display order. */
 const settingGroups = [
@@ -104,6 +104,14 @@ export function privacyPatterns(text: string): readonly Pattern[] {
 function checkProxy(value: string): void {
   if (value === '' || value === 'off' || hostAndPort.safeParse(value).success) return
   throw new GatewayError('invalid', { reason: 'it must be HOST:PORT, off, or empty' })
+}
+
+/** The end keeps files of the gateway and of storages from being named by mistake. */
+function checkAuditLog(value: string): void {
+  if (value === '' || syslogServer(value) !== undefined || (isAbsolute(value) && value.endsWith('.log'))) return
+  throw new GatewayError('invalid', {
+    reason: 'it must be the absolute path of a file that ends with .log, or syslog://HOST:PORT, or empty',
+  })
 }
 
 function checkAbsolutePath(value: string): void {
@@ -396,6 +404,13 @@ export const coreSettings: readonly SettingDefinition[] = [
       'private',
       'Events of the audit are on disk before their answer is sent, so that a power failure loses none. Changes take ' +
         'longer.',
+    ],
+    audit_log: [
+      'string',
+      '',
+      'private',
+      'Absolute path of a file, which ends with .log, or syslog://HOST:PORT, that gets a line for each event. Empty: none.',
+      { check: checkAuditLog },
     ],
   }),
 ]

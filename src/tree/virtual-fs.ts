@@ -36,6 +36,7 @@ import { findNames, VisibleNames, type SearchResult, type SearchOptions } from '
 import * as folders from './folder-contents.js'
 import type { FolderView, FolderListOptions, Listing, TreeMember } from './folder-contents.js'
 import { assertPreconditionsAt } from './change.js'
+import { history, type History, type HistoryOptions } from './history.js'
 import type { Preconditions } from './preconditions.js'
 import type {
   AccessOptions,
@@ -169,6 +170,11 @@ export class VirtualFs {
       const { names, total } = await searches.run(principal.holder, find, options.signal)
       return { names: names.map((found) => ({ ...found, parent: access.ownPath(found.parent) })), total }
     })
+  }
+
+  /** Who did what to the file or folder. Rejects as `stat` does. */
+  history(path: Path, options: HistoryOptions): Promise<History> {
+    return this.#during('stat', path, (access) => history(access, path, options))
   }
 
   read(path: Path, range?: ByteRange, options: TreeReadOptions = {}): Promise<Readable> {

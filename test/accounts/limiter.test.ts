@@ -3,7 +3,13 @@ import { generateSync } from 'otplib'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { FairQueue, type Requester } from '../../src/accounts/fair-queue.js'
-import { limitersInMemory, sharedLimiters, type CodeLimiter, type SignInLimiter } from '../../src/accounts/limiter.js'
+import {
+  limitersInMemory,
+  sharedLimiters,
+  type CodeLimiter,
+  type LockedOut,
+  type SignInLimiter,
+} from '../../src/accounts/limiter.js'
 import { newOtpSecret } from '../../src/accounts/otp.js'
 import { PasswordCheck } from '../../src/accounts/password-check.js'
 import { hashPassword, impossiblePassword, isPassword, staticHash } from '../../src/accounts/passwords.js'
@@ -15,6 +21,7 @@ import { processorTime } from '../processor-time.js'
 import { lacks } from '../programs.js'
 import { engines, thisServer } from '../database/engines.js'
 import { userRow } from '../database/store-rows.js'
+import { until } from '../until.js'
 import { adaPassword, credentials, fixture, newUser, openAccounts } from './accounts-fixture.js'
 import { webdav } from '../../protocols/webdav/index.js'
 import { sftp } from '../../protocols/sftp/index.js'
@@ -267,6 +274,7 @@ void t.test(
 interface Limiters {
   readonly signIns: SignInLimiter
   readonly codes: CodeLimiter
+  readonly lockedOut: LockedOut
   readonly advance: (milliseconds: number) => Promise<void>
 }
 
@@ -347,6 +355,46 @@ for (const { name, skip, open } of limiters) {
       t.equal(await signIns.admit('home', 'bob'), 0)
       await fail('bob')
       t.equal(await signIns.admit('home', 'bob'), 0, 'the count starts again')
+    })
+
+    void s.test('whose sign-ins are refused is listed, and forgotten when an admin unlocks it', async (t) => {
+      const { signIns, codes, lockedOut, advance } = await open(t)
+      const fail = async (network: string, account: string) => (await signIns.begin(network, account))('failed')
+      const list = async () =>
+        (await lockedOut.list())
+          .map(({ kind, network, account, left }) => [kind, network, account, Math.round(left / 6000) / 10])
+          .sort()
+      for (let n = 0; n < 4; n++) await fail('home', 'ada')
+      await signIns.recordSuccess('home', 'ada')
+      t.strictSame(await list(), [])
+      await fail('home', 'ada')
+      for (let n = 0; n < 5; n++) await fail('office', `name ${n}`)
+      for (let n = 0; n < 10; n++) await codes.countAttempt(7, `bot ${n}`)
+      await advance(minute)
+      const office = ['address', 'office', undefined, 4]
+      const ofCodes = ['codes', undefined, '7', 14]
+      t.strictSame(await list(), [['address', 'home', undefined, 4], office, ofCodes, ['pair', 'home', 'ada', 4]])
+      t.match((await lockedOut.list()).map(({ failures }) => failures).sort(), [10, 5, 5, 5])
+
+      await t.rejects(signIns.admit('home', 'ada'), throttled)
+      t.throws(() => signIns.assertPairNotLocked('home', 'ada'), throttled)
+      await lockedOut.unlockNetwork('home')
+      t.strictSame(await list(), [office, ofCodes])
+      signIns.assertPairNotLocked('home', 'ada')
+      t.equal(await signIns.admit('home', 'ada'), 0)
+      t.ok(await signIns.isFamiliar('home', 'ada'), 'what has succeeded is not forgotten')
+      await t.rejects(signIns.admit('office', 'ada'), throttled)
+
+      for (let n = 0; n < 5; n++) await fail('elsewhere', 'ada')
+      await t.rejects(codes.countAttempt(7, 'home'), throttled)
+      await lockedOut.unlockAccount({ id: 7, username: 'ada' })
+      await codes.countAttempt(7, 'home')
+      signIns.assertPairNotLocked('elsewhere', 'ada')
+      await lockedOut.unlockNetwork('elsewhere')
+      await lockedOut.unlockNetwork('office')
+      t.strictSame(await list(), [])
+      await fail('office', 'ada')
+      t.equal(await signIns.admit('office', 'ada'), 0, 'the count starts again')
     })
 
     void s.test('an account under a distributed attack is delayed for unknown addresses, never locked', async (t) => {
@@ -432,6 +480,35 @@ void t.test('nodes that share a database count together', { skip: lacks('postgre
   const steps = await Promise.all(stores.map((store) => store.users.useOtpStep(id, 5)))
   t.equal(steps.filter((isFirst) => isFirst).length, 1, 'a code works once')
 })
+
+for (const engine of engines) {
+  void t.test(`an unlock is known to all processes on ${engine.name}`, { skip: engine.skip }, async (t) => {
+    const location = await engine.newDatabase(t)
+    const clock = { time: Date.now() }
+    const one = await openAccounts(t, location, clock, true)
+    await one.accounts.users.create(newUser({}))
+    const two = await openAccounts(t, location, clock, true)
+    const address = '198.51.100.9'
+    for (let n = 0; n < 5; n++)
+      await t.rejects(two.accounts.signIn(credentials({ address, plain: `guess ${n}` })), wrong)
+    await t.rejects(two.accounts.signIn(credentials({ address })), throttled, 'from memory')
+    t.match(await one.accounts.lockedSignIns(), [
+      { kind: 'address', network: address, username: undefined, failures: 5 },
+      { kind: 'pair', network: address, username: 'ada', failures: 5 },
+    ])
+    await one.accounts.unlockNetwork(address)
+    t.strictSame(await one.accounts.lockedSignIns(), [])
+    t.ok(
+      await until(() =>
+        two.accounts.signIn(credentials({ address })).then(
+          () => true,
+          () => false,
+        ),
+      ),
+    )
+    await t.rejects(one.accounts.unlockUser('nobody'), { code: 'not_found' })
+  })
+}
 
 void t.test('expired attempts are deleted', { skip: lacks('postgres', 'initdb') }, async (t) => {
   const server = await thisServer()

@@ -124,6 +124,13 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
     field('path', 'list', 'path', (path) => ({ path })),
     field('path', 'get', 'path', (path) => ({ path })),
     field('path', 'dirs', 'path', (path) => ({ path })),
+    field('path', 'history', 'path', (path) => ({ path })),
+    field('path', 'history', 'path in the cursor', (path) => ({
+      path: '/open',
+      cursor: Buffer.from(
+        JSON.stringify({ time: 9e14, id: '019ad000-0000-7000-8000-000000000000', paths: [path], isMade: false }),
+      ).toString('base64url'),
+    })),
     query('list'),
     query('get'),
     query('dirs'),

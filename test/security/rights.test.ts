@@ -57,6 +57,7 @@ const http: readonly Operation[] = [
   over('', [], 'list', { path: '/team' }),
   over('', [], 'get', { path: '/team/file' }),
   over('', [], 'dirs', { path: '/team' }),
+  over('', [], 'history', { path: '/team/file' }),
   over('', [], 'share_link', { path: '/team/file' }),
   over('', [], 'zip_link', { path: '/team' }),
   { title: 'POST /api/fs/zip', needs: [], act: ({ zip }) => zip('/team') },

@@ -41,6 +41,7 @@ const treatments: Readonly<Record<keyof VirtualFs, Treatment>> = {
   assertAllowed: 'reads',
   assertMayChange: 'reads',
   checkMayChange: 'reads',
+  history: 'reads',
   isBetweenStorages: 'reads',
   locks: 'reads',
   properties: 'reads',

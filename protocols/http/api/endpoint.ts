@@ -26,6 +26,7 @@ export const tags = {
   Downloads: 'Downloads of files. They are authorized by the signature in the URL, not by a session.',
   Shares: 'Files and folders for visitors who have no account, by an id.',
   Users: 'Administration of accounts.',
+  Audit: 'Who did what: the events that the gateway records.',
   Groups: 'Administration of groups of users, and of what they may do at which paths.',
   'Folder rules': 'Administration of folder rules: passwords, hidden names, notes. Clients call them metas.',
   Tasks: 'Background work: uploads, copies and moves that outlive the request. Users see their own tasks, admins all.',
@@ -124,6 +125,8 @@ export interface EndpointDescription {
   readonly refusalData?: { readonly schema: z.ZodType; readonly empty: object }
   /** Errors in addition to those that follow from access and fields. */
   readonly refusals?: readonly Refusal[]
+  /** Further media types of a success, if `Accept` names them: the handler sends these responses itself. */
+  readonly otherTypes?: readonly string[]
   /** Responses without an envelope, which the handler writes. */
   readonly plain?: readonly PlainResponse[]
 }

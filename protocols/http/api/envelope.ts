@@ -66,11 +66,11 @@ function sendProblem(context: Context, problem: Problem): void {
 
 const problemType = 'application/problem+json'
 
-/** Whether Accept names problem documents. A wildcard does not: clients that send one expect an envelope. */
-function acceptsProblems({ headers: { accept = '' } }: IncomingMessage): boolean {
+/** Whether Accept names the type. A wildcard does not: clients that send one expect an envelope. */
+export function acceptNames({ headers: { accept = '' } }: IncomingMessage, named: string): boolean {
   return accept.split(',').some((range) => {
     const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
-    return type === problemType && !parameters.some((parameter) => /^q=0(?:\.0{0,3})?$/.test(parameter))
+    return type === named && !parameters.some((parameter) => /^q=0(?:\.0{0,3})?$/.test(parameter))
   })
 }
 
@@ -93,7 +93,7 @@ export function withErrorEnvelopes(
       const line = toSingleLine(message)
       const text = isAdminCall === true && name === 'invalid' ? line : api.masks.apply(line)
       if (!context.headerSent) context.vary('Accept')
-      if (acceptsProblems(context.req)) {
+      if (acceptNames(context.req, problemType)) {
         const title = STATUS_CODES[status] ?? ''
         sendProblem(context, { type: 'about:blank', title, status, detail: text, error: name, ...(data && { data }) })
       } else {

@@ -221,6 +221,7 @@ function responsesOf(endpoint: EndpointDescription, schemas: Components): OpenAp
       description: 'The result, or an error: see `code`.',
       content: {
         'application/json': { schema: { oneOf: [successOf(endpoint, schemas), failureOf(endpoint, schemas)] } },
+        ...Object.fromEntries((endpoint.otherTypes ?? []).map((type) => [type, { schema: { type: 'string' } }])),
       },
     },
     default: {

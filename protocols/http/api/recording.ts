@@ -9,7 +9,7 @@ import type { HttpApi } from './http-api.js'
 type Asked = Pick<Call, 'params' | 'query' | 'fields'>
 
 /** Names of fields and parameters that say what a request is about, the best first. None of them is a secret. */
-const subjects = ['username', 'name', 'mount_path', 'title', 'path', 'key', 'id', 'ids', 'user_id']
+const subjects = ['username', 'name', 'mount_path', 'title', 'path', 'network', 'key', 'id', 'ids', 'user_id']
 
 /** Runs a request, and records its event before it is answered. */
 export async function recorded<Result>(

@@ -284,6 +284,7 @@ const table: Readonly<Record<string, Row>> = {
 
   'any /api/fs/list': { codes: everyAccount, call: () => ({ body: { path: '/folder' } }) },
   'any /api/fs/get': { codes: everyAccount, call: () => ({ body: { path: '/folder/file.txt' } }) },
+  'post /api/fs/history': { codes: ownAccount, call: () => ({ body: { path: '/folder/file.txt' } }) },
   'any /api/fs/dirs': { codes: everyAccount, call: () => ({ body: { path: '/' } }) },
   // There is no index: authorized callers get the error about that.
   'any /api/fs/search': {
@@ -404,6 +405,10 @@ const table: Readonly<Record<string, Row>> = {
   'get /api/admin/about': { codes: adminOnly },
   'get /api/admin/log': { codes: adminOnly },
   'get /api/admin/nodes': { codes: adminOnly },
+  'get /api/admin/audit': { codes: adminOnly },
+  'get /api/admin/overview': { codes: adminOnly },
+  'get /api/admin/sign-ins': { codes: adminOnly },
+  'post /api/admin/sign-ins/unlock': { codes: adminOnly, call: () => ({ body: { network: '192.0.2.7' } }) },
 
   'get /api/admin/lock/list': { codes: adminOnly },
   'post /api/admin/lock/break': {

@@ -72,6 +72,7 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/admin/setting/set_115_open',
     '/api/admin/setting/set_aria2',
     '/api/admin/setting/set_qbit',
+    '/api/admin/sign-ins/unlock', // the password is asked again
     '/api/admin/storage/create',
     '/api/admin/storage/delete',
     '/api/admin/storage/disable',
