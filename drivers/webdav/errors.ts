@@ -1,7 +1,7 @@
 /** Maps statuses of a WebDAV server to `GatewayError`s (RFC 9110 §15, RFC 4918 §11). */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError, type ErrorCode } from '../../src/base/errors.js'
-import { retryAfter } from '../lib/http/http-client.js'
+import { retryAfter } from '../../src/base/retry-after.js'
 
 export const serverName = 'WebDAV server'
 

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors.js'
 import type { ProxyAccess } from '../net/egress-proxy.js'
-import { parseUrl } from './http-request.js'
+import { parseUrl } from '../net/web-address.js'
 import { callProgram, type DownloadKey, type DownloadTool, type Progress, type DownloadInput } from './tool.js'
 
 interface Aria2Access {

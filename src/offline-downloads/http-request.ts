@@ -5,9 +5,10 @@
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Egress } from '../contract/driver-env.js'
-import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../base/errors.js'
+import { GatewayError } from '../base/errors.js'
 import { locationText } from '../base/utf8.js'
 import { version } from '../base/version.js'
+import { connectionError, parseUrl } from '../net/web-address.js'
 
 export interface OpenResponse {
   /** The URL after the last redirect. */
@@ -27,30 +28,6 @@ interface RequestOptions {
 const maxRedirects = 10
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 const defaultTimeout = 60_000
-
-/** Parses an http or https URL without credentials. Throws `invalid` for any other text. */
-export function parseWebAddress(text: string): URL {
-  const url = parseUrl(text)
-  if (!url) throw new GatewayError('invalid', { reason: 'this is no address' })
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw new GatewayError('invalid', { reason: 'only addresses of http and https can be fetched' })
-  }
-  assertNoCredentials(url)
-  return url
-}
-
-/** Parses a URL. Undefined if the text is not one. */
-export function parseUrl(text: string, base?: URL): URL | undefined {
-  return URL.canParse(text, base?.href) ? new URL(text, base) : undefined
-}
-
-/**
- * Throws `invalid` for a URL with credentials: other users who see the task, and hosts redirected to, would see them.
- */
-export function assertNoCredentials({ username, password }: URL): void {
-  if (username === '' && password === '') return
-  throw new GatewayError('invalid', { reason: 'an address to be fetched cannot hold a user name or password' })
-}
 
 /**
  * Sends the request and follows redirects. The caller must read or destroy the response. Rejects if the connection
@@ -106,19 +83,6 @@ function sendOnce(url: URL, { egress, signal, headers }: RequestOptions, timeout
   }).catch((error: unknown) => {
     throw connectionError(error)
   })
-}
-
-/** Converts an error of a connection to a GatewayError. */
-export function connectionError(error: unknown): GatewayError {
-  if (isGatewayError(error)) return error
-  const gatewayError = toGatewayError(error)
-  if (gatewayError.code !== 'internal') return gatewayError
-  const { code = 'unknown' } = error as NodeJS.ErrnoException
-  const failure = (errorCode: ErrorCode, reason: string) => new GatewayError(errorCode, { reason, cause: error })
-  if (code === 'ENOTFOUND') return failure('not_found', 'unknown host')
-  if (code.startsWith('HPE_')) return failure('invalid', 'the server sent a malformed HTTP response')
-  if (/CERT|SIGNED|ALTNAME/.test(code)) return failure('denied', `the certificate of the server is not valid (${code})`)
-  return failure('unavailable', `the connection to the server failed (${code})`)
 }
 
 /** Converts a response with an unexpected status to an error. */

@@ -29,7 +29,7 @@ import {
   type RemotePlace,
 } from './download.js'
 import { storeFetched, type FetchedFolder } from './fetched-tasks.js'
-import { parseUrl, parseWebAddress } from './http-request.js'
+import { parseUrl, parseWebAddress } from '../net/web-address.js'
 import { assertSupported, fetchByProgram, seed } from './program-download.js'
 import { QBittorrent } from './qbittorrent.js'
 import { downloadInto, assertCanReceive } from './simple-http.js'

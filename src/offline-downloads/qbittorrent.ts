@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { GatewayError } from '../base/errors.js'
-import { parseUrl } from './http-request.js'
+import { parseUrl } from '../net/web-address.js'
 import {
   callProgram,
   type DownloadKey,

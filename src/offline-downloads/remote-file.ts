@@ -9,7 +9,8 @@ import type { Source } from '../contract/call-options.js'
 import type { Egress } from '../contract/driver-env.js'
 import { GatewayError } from '../base/errors.js'
 import { fileNameOf } from './file-name.js'
-import { connectionError, get, parseWebAddress, type OpenResponse } from './http-request.js'
+import { connectionError, parseWebAddress } from '../net/web-address.js'
+import { get, type OpenResponse } from './http-request.js'
 
 export interface RemoteOptions {
   readonly egress: Egress

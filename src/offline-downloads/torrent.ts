@@ -5,7 +5,7 @@
  */
 import { GatewayError } from '../base/errors.js'
 import { decodeUtf8, isDecoded } from '../base/utf8.js'
-import { parseUrl } from './http-request.js'
+import { parseUrl } from '../net/web-address.js'
 
 /** Resolves to whether the egress guard allows this host. */
 type HostCheck = (url: URL) => Promise<boolean>

@@ -15,6 +15,7 @@ import type { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentPool, Egress } from '../../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError } from '../../../src/base/errors.js'
+import { retryAfter } from '../../../src/base/retry-after.js'
 import { locationText } from '../../../src/base/utf8.js'
 import { HttpAuthorization, type HttpCredentials } from './http-authorization.js'
 import { isNetworkFailure, networkError } from '../network-errors.js'
@@ -473,13 +474,6 @@ function redirectOf({ status, headers: { location }, url }: HttpResponse): URL |
 function portable(request: HttpRequest): HttpRequest {
   const headers = Object.entries(request.headers ?? {}).filter(([name]) => portableHeaders.has(name.toLowerCase()))
   return { ...request, headers: Object.fromEntries(headers) }
-}
-
-/** Parses `Retry-After` (RFC 9110 §10.2.3). Returns seconds. */
-export function retryAfter({ 'retry-after': text = '' }: IncomingHttpHeaders): number | undefined {
-  if (/^\d{1,9}$/.test(text)) return Number(text)
-  const date = Date.parse(text)
-  return Number.isNaN(date) ? undefined : Math.max(0, Math.ceil((date - Date.now()) / 1000))
 }
 
 /** Discards a response. Reads a small rest, so that its connection can be reused. */

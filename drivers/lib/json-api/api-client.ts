@@ -7,14 +7,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { settlesWithin } from '../../../src/base/cancellation.js'
 import { GatewayError, isGatewayError } from '../../../src/base/errors.js'
-import {
-  drain,
-  isOneShot,
-  retryAfter,
-  type HttpClient,
-  type HttpResponse,
-  type OneShotBody,
-} from '../http/http-client.js'
+import { retryAfter } from '../../../src/base/retry-after.js'
+import { drain, isOneShot, type HttpClient, type HttpResponse, type OneShotBody } from '../http/http-client.js'
 import { isNetworkFailure, networkError } from '../network-errors.js'
 import { delayAfter, maxPatience, transientStatuses } from '../http/repetition.js'
 import { readItems } from './json-items.js'
