@@ -48,8 +48,9 @@ tasks                     base contract database settings audit accounts storage
 offline-downloads         base contract net database settings accounts storage mounts transfer tree tasks
 uploads                   base contract accounts transfer tree
 shares                    base contract net database audit accounts storage tree
+webhooks                  base contract net database
 installation              base contract net database settings accounts mounts tree offline-downloads shares
-gateway                   base contract net database settings audit accounts storage cluster locks mounts transfer download-urls search tree tasks offline-downloads uploads shares installation
+gateway                   base contract net database settings audit accounts storage cluster locks mounts transfer download-urls search tree tasks offline-downloads uploads shares webhooks installation
 drivers/lib               base contract
 drivers/lib/streams       base contract
 drivers/lib/http          base contract drivers/lib drivers/lib/streams
@@ -63,12 +64,12 @@ protocols/http/api        base contract settings audit accounts tree shares gate
 protocols/http/compat     base contract settings accounts mounts tree tasks shares gateway protocols/http/api
 protocols/http/site       base contract installation gateway protocols/lib protocols/http/api
 protocols/http/files      base contract tree shares protocols/lib protocols/http/api protocols/http/compat protocols/http/site
-protocols/http/routes     base contract net audit accounts locks mounts search tree tasks offline-downloads uploads shares gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files
+protocols/http/routes     base contract net audit accounts locks mounts search tree tasks offline-downloads uploads shares webhooks gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files
 protocols/http            gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files protocols/http/routes
 protocols/*               base contract net settings accounts locks tree shares gateway protocols/lib
 protocols/index.ts        protocols/lib protocols/http protocols/*
 process                   base contract net database accounts locks installation gateway drivers/index.ts protocols/lib protocols/index.ts
-cli                       base contract net database settings audit accounts cluster locks mounts installation tree shares drivers/index.ts protocols/lib protocols/http/site protocols/* protocols/index.ts process
+cli                       base contract net database settings audit accounts cluster locks mounts installation tree shares webhooks drivers/index.ts protocols/lib protocols/http/site protocols/* protocols/index.ts process
 main.ts                   base process cli
 web/api
 web/texts.ts              web/api

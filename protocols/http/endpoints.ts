@@ -18,6 +18,7 @@ import { adminSettingEndpoints } from './routes/admin-setting.js'
 import { adminSignInEndpoints } from './routes/admin-sign-ins.js'
 import { adminStorageEndpoints } from './routes/admin-storage.js'
 import { adminUserEndpoints } from './routes/admin-user.js'
+import { adminWebhookEndpoints } from './routes/admin-webhook.js'
 import { appPasswordEndpoints } from './routes/app-passwords.js'
 import { authEndpoints } from './routes/auth.js'
 import { browseEndpoints } from './routes/browse.js'
@@ -70,6 +71,7 @@ export const endpoints: readonly Endpoint[] = [
   ...adminDriverEndpoints,
   ...adminStorageEndpoints,
   ...adminSettingEndpoints,
+  ...adminWebhookEndpoints,
   ...adminIndexEndpoints,
   ...adminImportEndpoints,
   ...adminProcessEndpoints,

@@ -18,6 +18,7 @@ import { addSignInCommands } from './sign-ins.js'
 import { addStorageCommands } from './storages.js'
 import { addStoreCommands } from './store.js'
 import { addUserCommands } from './users.js'
+import { addWebhookCommands } from './webhooks.js'
 import type { ConfigFlags } from '../installation/config.js'
 import { version } from '../base/version.js'
 
@@ -55,6 +56,7 @@ export function createProgram(): Command {
   addStorageCommands(program)
   addAdminCommands(program)
   addSettingCommands(program)
+  addWebhookCommands(program)
   addStoreCommands(program)
   addBackupCommands(program)
   addImportCommands(program)

@@ -130,6 +130,39 @@ export interface NewDelivery {
   readonly hookId: number
   readonly eventId: string
   readonly body: string
-  /** When it may be sent: milliseconds since 1970. */
+  /** When it may be sent: milliseconds since 1970. 0: at once. */
   readonly nextAt: number
+}
+
+export interface WebhookRow {
+  readonly id: number
+  /** Unique. */
+  readonly name: string
+  readonly url: string
+  /** What signs each message, as receivers have it: `whsec_…`. */
+  readonly secret: string
+  /** The secret before the last rotation, and until when it signs too. */
+  readonly oldSecret: string | undefined
+  readonly oldSecretEnds: Date | undefined
+  /** Names of events, or beginnings of them with `.*`. Empty: all. */
+  readonly kinds: readonly string[]
+  /** Patterns of paths of the whole tree. Empty: all, also events without a path. */
+  readonly paths: readonly string[]
+  readonly enabled: boolean
+  /** Why it was switched off; undefined if an admin has done that. */
+  readonly disabledReason: string | undefined
+  readonly created: Date
+}
+
+/** An event that a webhook has not received yet. */
+export interface DeliveryRow extends NewDelivery {
+  readonly id: number
+  /** Those that have failed. */
+  readonly attempts: number
+  /** The status of the last response. */
+  readonly lastStatus: number | undefined
+  /** Why the last attempt has failed, for admins. */
+  readonly lastError: string | undefined
+  /** When the last attempt has failed, after which there is no other. */
+  readonly failedAt: Date | undefined
 }

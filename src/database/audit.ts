@@ -14,6 +14,7 @@ import type { Database } from './database.js'
 import { isPostgres } from './dialect.js'
 import { subtree } from './ranges.js'
 import { indexedPathLength } from './schema.js'
+import { addDeliveries } from './webhooks.js'
 
 /** The columns besides `id`, each with its type and with where its value is in the JSON of an event. */
 const columns = {
@@ -60,7 +61,7 @@ export class AuditTable {
       if (isPostgres(query)) await query.raw("select pg_advisory_xact_lock(hashtext('tidegate audit'))")
       const added = new Set(await insertNew(query, events))
       if (deliveriesOf) {
-        await insertDeliveries(query, deliveriesOf(events.filter(({ id }) => added.has(id))))
+        await addDeliveries(query, deliveriesOf(events.filter(({ id }) => added.has(id))))
       }
       return added.size
     })
@@ -189,26 +190,6 @@ async function insertNew(query: Knex, events: readonly AuditEvent[]): Promise<st
     [json],
   )
   return rows.map((row) => row.event_id)
-}
-
-/** Inserts deliveries to hooks that exist. */
-async function insertDeliveries(query: Knex, deliveries: readonly NewDelivery[]): Promise<void> {
-  if (deliveries.length === 0) return
-  const hooks = [...new Set(deliveries.map(({ hookId }) => hookId))]
-  const existing = await query('webhooks').whereIn('id', hooks).forShare().select<readonly { id: number }[]>('id')
-  const ids = new Set(existing.map(({ id }) => id))
-  const rows = deliveries
-    .filter(({ hookId }) => ids.has(hookId))
-    .map(({ hookId, eventId, body, nextAt }) => ({
-      ...{ hook_id: hookId, event_id: eventId, body },
-      ...{ attempts: 0, next_at: nextAt },
-    }))
-  for (let start = 0; start < rows.length; start += 100) {
-    await query('webhook_outbox')
-      .insert(rows.slice(start, start + 100))
-      .onConflict(['hook_id', 'event_id'])
-      .ignore()
-  }
 }
 
 /**

@@ -35,6 +35,7 @@ import { DriverStateTable, StoragesTable } from './storages.js'
 import { TasksTable } from './tasks.js'
 import { TrafficTable } from './traffic.js'
 import { UploadsTable } from './uploads.js'
+import { DeliveriesTable, WebhooksTable } from './webhooks.js'
 
 interface StoreOptions extends EngineOptions {
   /**
@@ -116,6 +117,8 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     },
     audit: new AuditTable(database),
     traffic: new TrafficTable(engine.relaxed),
+    webhooks: new WebhooksTable(database),
+    webhookDeliveries: new DeliveriesTable(engine.relaxed),
     revokedTokens: new RevokedTokensTable(database),
     locks: new LocksTable(database),
     tasks: new TasksTable(database, node),

@@ -1,6 +1,15 @@
 /** The database as the core uses it: its tables, and what each of their methods promises. No SQL. */
 import type { Path } from '../base/path.js'
-import type { AuditCursor, AuditEvent, AuditFilter, AuditPage, NewDelivery, NumberedEvent } from './audit-rows.js'
+import type {
+  AuditCursor,
+  AuditEvent,
+  AuditFilter,
+  AuditPage,
+  DeliveryRow,
+  NewDelivery,
+  NumberedEvent,
+  WebhookRow,
+} from './audit-rows.js'
 import type { SharedEngine } from './engine.js'
 import type { Installation } from './installation.js'
 import type {
@@ -413,6 +422,41 @@ export interface Store extends FileRecords {
     since(period: TrafficRow['period'], start: number): Promise<ReadonlyMap<number, TrafficSums>>
     /** Adds the sums to what is stored of the same periods, and deletes those before `oldest`. */
     add(rows: readonly TrafficRow[], oldest: Readonly<Record<TrafficRow['period'], number>>): Promise<void>
+  }
+  readonly webhooks: {
+    all(): Promise<WebhookRow[]>
+    insert(row: New<WebhookRow>): Promise<WebhookRow> // `exists` for a taken name
+    /** Deliveries of a hook that is switched on begin anew. `not_found`, and `exists` for a taken name. */
+    update(id: number, changes: Partial<New<WebhookRow>>): Promise<WebhookRow>
+    /** False if it is off, or does not exist. */
+    switchOff(id: number, reason: string): Promise<boolean>
+    /** With its deliveries. */
+    delete(id: number): Promise<boolean>
+  }
+  /**
+   * What webhooks still have to get, and what they could not be given. `audit.insert` adds to it. Writes are as those
+   * of `relaxed`.
+   */
+  readonly webhookDeliveries: {
+    /** Those of one hook that have not failed, in the order of `nextAt`. */
+    next(hookId: number, limit: number): Promise<DeliveryRow[]>
+    /** The latest of those that were attempted before, and are due again at `now`. */
+    repeated(hookId: number, now: number): Promise<DeliveryRow | undefined>
+    /** Those with ids above `after`, in their order: the ones that have failed, or all others. */
+    list(
+      hookId: number,
+      failed: boolean,
+      page: { readonly after: number; readonly limit: number },
+    ): Promise<DeliveryRow[]>
+    /** By hook. */
+    counts(): Promise<ReadonlyMap<number, { readonly waiting: number; readonly failed: number }>>
+    /** Stores how an attempt has failed. Does nothing if there is no such delivery any more. */
+    fail(id: number, outcome: Omit<DeliveryRow, 'id' | 'hookId' | 'eventId' | 'body'>): Promise<void>
+    delete(id: number): Promise<void>
+    /** Begins deliveries anew: those of these events, by default those that have failed. Resolves to their events. */
+    restart(hookId: number, eventIds?: readonly string[]): Promise<ReadonlySet<string>>
+    /** Adds deliveries of these events, and begins those anew that are there. In one transaction. */
+    replay(hookId: number, rows: readonly Pick<NewDelivery, 'eventId' | 'body'>[]): Promise<void>
   }
   readonly revokedTokens: {
     /** Tokens that have not expired yet: when they expire, by id. */

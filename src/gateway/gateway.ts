@@ -36,6 +36,7 @@ import { explain, type Explained, type ExplainQuestion } from '../tree/explain.j
 import type { Grants } from '../tree/grants.js'
 import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
 import { uploadsCloseTimeout, type UploadSessions } from '../uploads/upload-sessions.js'
+import type { Webhooks } from '../webhooks/webhooks.js'
 import { Closing } from './closing.js'
 import { LogTail } from './log-tail.js'
 import type { Metrics } from './metrics.js'
@@ -85,6 +86,7 @@ export class Gateway {
   readonly shares: Shares
   readonly visitorAccess: VisitorAccess
   readonly locks: Locks
+  readonly webhooks: Webhooks
   readonly secrets: Store['secrets']
   readonly search: Search
   readonly metrics: Metrics
@@ -120,6 +122,7 @@ export class Gateway {
     this.shares = parts.shares
     this.visitorAccess = parts.visitorAccess
     this.locks = parts.locks
+    this.webhooks = parts.webhooks
     this.secrets = parts.store.secrets
     this.search = parts.search
     this.metrics = parts.metrics

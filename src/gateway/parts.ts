@@ -59,6 +59,7 @@ import { SubtreeDriver } from '../tree/subtree-driver.js'
 import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
 import { needsSignature } from '../tree/access.js'
 import { UploadSessions } from '../uploads/upload-sessions.js'
+import { Webhooks, type WebhookRequest } from '../webhooks/webhooks.js'
 import type { Closing } from './closing.js'
 import { processDescriptors } from './descriptors.js'
 import { openDatabase } from './open-database.js'
@@ -113,6 +114,7 @@ interface Core {
   readonly spool: Spool
   readonly bandwidth: Bandwidth
   readonly egress: EgressGuard
+  readonly webhooks: Webhooks
 }
 
 /** The storages, and what excludes, completes and undoes changes of them. */
@@ -150,6 +152,7 @@ export async function openParts(options: GatewayOptions, closing: Closing): Prom
   const metrics = new Metrics({ audit: core.audit, events: core.events, tasks: jobs.tasks, mounts: core.mounts })
   followChanges(core, storages, search, closing)
   await startWork(core, storages, jobs, options.onEnded)
+  await deliver(core, closing)
   return { ...core, ...storages, ...jobs, search, visitorAccess, tree, metrics }
 }
 
@@ -170,8 +173,13 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   const auditLog = new AuditLog(settings, log)
   closing.add(() => auditLog.close())
   const folder = join(config.data, auditFolder)
+  const egress = new EgressGuard(() => settings.get('egress_networks'))
+  // Before the audit, which stores what earlier processes have left, with its deliveries.
+  const webhooks = await Webhooks.open({ store, egress, siteUrl: config.site_url, log })
+  const { deliveriesOf, onWritten } = webhooks
+  const { instance } = cluster
   const { write } = auditLog
-  const audit = await Audit.open({ store, settings, folder, instance: cluster.instance, node, log, write })
+  const audit = await Audit.open({ store, settings, folder, instance, node, log, write, deliveriesOf, onWritten })
   closing.add(() => audit.close())
   audit.on(traffic.count)
   const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log, cluster, audit })
@@ -208,10 +216,9 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   })
   const limits = cluster.limits(settings)
   const bandwidth = new Bandwidth(limits)
-  const egress = new EgressGuard(() => settings.get('egress_networks'))
   return {
     ...{ config, log, driverTypes, protocols, store, events, cluster, settings, limits, audit, traffic, accounts },
-    ...{ mounts, mountedTree, rules, grants, shares, followers, locks, signedUrls, spool, bandwidth, egress },
+    ...{ mounts, mountedTree, rules, grants, shares, followers, locks, signedUrls, spool, bandwidth, egress, webhooks },
   }
 }
 
@@ -348,7 +355,7 @@ async function loadJobs(
 
 /** Applies what other processes change from now on. */
 function followChanges(
-  { store, cluster, rules, grants, shares, followers, locks }: Core,
+  { store, cluster, rules, grants, shares, followers, locks, webhooks }: Core,
   { storages, supervisor }: Storages,
   search: Search,
   closing: Closing,
@@ -360,6 +367,7 @@ function followChanges(
     store.onForeignChange('shares', () => shares.reload()),
     store.onForeignChange('moves', () => followers.reload()),
     store.onForeignChange('locks', () => locks.reload()),
+    store.onForeignChange('webhooks', () => webhooks.reload()),
     store.onForeignChange('storages', async () => {
       await Promise.all([storages.deleteMarked(), supervisor.reload()])
       search.mountsChanged()
@@ -399,6 +407,25 @@ async function startWork(
       transfers: events.openTransfers,
     }),
     ended: () => onEnded?.(),
+  })
+}
+
+/** One process at a time sends what the webhooks of all have to get. */
+async function deliver({ cluster, webhooks }: Core, closing: Closing): Promise<void> {
+  const duty = cluster.duty('webhooks')
+  closing.add(async () => {
+    webhooks.end()
+    await duty?.withdraw().catch(() => undefined)
+  })
+  if (!duty) {
+    webhooks.begin()
+    return
+  }
+  webhooks.askBy((request) => duty.request(request))
+  await duty.offer({
+    begin: () => webhooks.begin(),
+    end: () => webhooks.end(),
+    handle: (request) => webhooks.handle(request as WebhookRequest),
   })
 }
 

@@ -20,6 +20,7 @@ import type { Grants } from '../tree/grants.js'
 import type { Locks } from '../locks/webdav-locks.js'
 import type { UploadSessions } from '../uploads/upload-sessions.js'
 import type { SignedUrls } from '../download-urls/signed-urls.js'
+import type { Webhooks } from '../webhooks/webhooks.js'
 import type { Gateway, Listening } from './gateway.js'
 import type { UploadedImports } from '../installation/import/uploaded-imports.js'
 import type { LogTail } from './log-tail.js'
@@ -125,4 +126,8 @@ export interface ProtocolGateway extends Pick<
   readonly storages: StorageAdmin
   readonly tasks: ProtocolTasks
   readonly uploads: Pick<UploadSessions, 'abort' | 'find' | 'get' | 'open'>
+  readonly webhooks: Pick<
+    Webhooks,
+    'create' | 'delete' | 'deliveries' | 'list' | 'replay' | 'rotate' | 'test' | 'update'
+  >
 }

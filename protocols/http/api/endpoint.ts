@@ -34,6 +34,7 @@ export const tags = {
   Storages: 'Administration of the mounted storages.',
   Drivers: 'The drivers that storages can use.',
   Settings: 'Administration of settings.',
+  Webhooks: 'Where events are sent, what was not received, and its repetition.',
   'Search index': 'Administration of the search index.',
   Process: 'The daemon, and its log, for admins.',
   Documentation: 'This document, as JSON and as a page.',

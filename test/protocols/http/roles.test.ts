@@ -104,6 +104,11 @@ class Stage {
     return id
   }
 
+  async webhook(): Promise<number> {
+    const hook = { name: this.fresh(), url: 'http://nowhere.invalid/', kinds: [], paths: [], enabled: true }
+    return (await this.gateway.webhooks.create(hook)).row.id
+  }
+
   async group(): Promise<number> {
     const group = { name: this.fresh(), description: '', permission: 0, admin: false, members: [] }
     return (await this.gateway.accounts.groups.create(group)).id
@@ -383,6 +388,24 @@ const table: Readonly<Record<string, Row>> = {
     call: () => ({ body: { username: 'admin', path: '/', right: 'see', protocol: 'http' } }),
   },
   'post /api/admin/group/delete': { codes: adminOnly, call: async (stage) => stage.of(await stage.group()) },
+
+  'get /api/admin/webhook/list': { codes: adminOnly },
+  'post /api/admin/webhook/create': {
+    codes: adminOnly,
+    call: (stage) => ({ body: { name: stage.fresh(), url: 'http://nowhere.invalid/' } }),
+  },
+  'post /api/admin/webhook/update': {
+    codes: adminOnly,
+    call: async (stage) => ({ body: { id: await stage.webhook(), enabled: false } }),
+  },
+  'post /api/admin/webhook/delete': { codes: adminOnly, call: async (stage) => stage.of(await stage.webhook()) },
+  'post /api/admin/webhook/rotate': { codes: adminOnly, call: async (stage) => stage.of(await stage.webhook()) },
+  'post /api/admin/webhook/test': { codes: adminOnly, call: async (stage) => stage.of(await stage.webhook()) },
+  'get /api/admin/webhook/deliveries': { codes: adminOnly, call: async (stage) => stage.of(await stage.webhook()) },
+  'post /api/admin/webhook/replay': {
+    codes: adminOnly,
+    call: async (stage) => ({ body: { id: await stage.webhook() } }),
+  },
 
   'get /api/admin/meta/list': { codes: adminOnly },
   'get /api/admin/meta/get': { codes: adminOnly, call: async (stage) => stage.of(await stage.rule()) },

@@ -46,6 +46,10 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/admin/user/delete',
     '/api/admin/user/sshkey/delete',
     '/api/admin/user/update',
+    '/api/admin/webhook/create',
+    '/api/admin/webhook/delete',
+    '/api/admin/webhook/rotate',
+    '/api/admin/webhook/update',
     '/api/auth/2fa/generate',
     '/api/auth/2fa/recovery_codes',
     '/api/auth/2fa/verify',
@@ -80,6 +84,8 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/admin/storage/load_all',
     '/api/admin/storage/update',
     '/api/admin/user/del_cache', // reads the accounts again
+    '/api/admin/webhook/replay', // to where it is sent anyway
+    '/api/admin/webhook/test',
     '/api/auth/login', // sign-ins, which require the password
     '/api/auth/login/hash',
     '/api/auth/session',
