@@ -1,6 +1,7 @@
 /** Groups of users and their members, mirrored in memory. */
 import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError } from '../base/errors.js'
+import { foldCase } from '../base/path.js'
 import { isDecoded } from '../base/utf8.js'
 import type { GroupRow, UserRow } from '../database/rows.js'
 import type { GroupContents, Store } from '../database/tables.js'
@@ -62,14 +63,15 @@ export class Groups {
   }
 
   /**
-   * Rejects with `exists` for a taken name, and with `invalid` for a name or permission that cannot be used, for an
-   * unknown member, for the guest in a group of admins, and for too many groups or members.
+   * Rejects with `exists` for a taken name or one that looks like it, and with `invalid` for a name or permission that
+   * cannot be used, for an unknown member, for the guest in a group of admins, and for too many groups or members.
    */
   create(group: NewGroup, grants?: StoredWith): Promise<Group> {
     return this.#change(async ({ groups }) => {
       const { members, requireTwoStep = false, ...others } = group
       const row = { ...others, requireTwoStep }
       checkGroup(row)
+      this.#assertFree(row.name)
       this.#assertMembers(members, row.admin)
       if (this.#byId.size >= maxGroups) throw tooMany(`there can be at most ${maxGroups} groups`)
       const { id } = await groups.insert(row, { members, grants: grants?.checked })
@@ -94,6 +96,7 @@ export class Groups {
       }
       checkGroup(row)
       const before = this.#byId.get(id)
+      if (name !== undefined && name !== before?.name) this.#assertFree(name, id)
       this.#assertMembers(members ?? before?.members ?? [], admin ?? before?.admin ?? false)
       if (before !== undefined && members !== undefined) this.#keepMembers(before, members)
       await groups.update(id, row, { members, grants: grants?.checked })
@@ -185,6 +188,12 @@ export class Groups {
     })
   }
 
+  /** Throws `exists` if the name of another group could be taken for this one: a grant would go to the wrong group. */
+  #assertFree(name: string, id?: number): void {
+    const isAlike = (group: Group) => group.id !== id && shownForm(group.name) === shownForm(name)
+    if (this.list().some(isAlike)) throw new GatewayError('exists')
+  }
+
   /** Throws `invalid` for an unknown user, for the guest in a group of admins, and for too many members. */
   #assertMembers(members: readonly number[], admin: boolean): void {
     checkMemberCount(members.length)
@@ -223,13 +232,20 @@ export function checkGroup({ name, description, permission }: Partial<Omit<Group
   if (permission !== undefined) checkPermission(permission)
 }
 
+/** The name in a form that names which look alike share: in one case, without invisible characters and outer spaces. */
+function shownForm(name: string): string {
+  return foldCase(name.replace(/\p{Cf}/gu, '').trim())
+}
+
 /** Bytes. */
 const maxName = 255
+/** Control characters, and those that change the direction of the text around them. */
+const forbiddenInNames = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/u
 
 function nameFault(name: string): string | undefined {
   if (name.trim() === '') return 'a group needs a name'
   if (Buffer.byteLength(name) > maxName) return 'the name of the group is too long'
-  if (!isDecoded(name) || /[\u0000-\u001f\u007f]/.test(name)) {
+  if (!isDecoded(name) || forbiddenInNames.test(name)) {
     return 'the name of a group must be valid Unicode without control characters and U+FFFD'
   }
   return undefined

@@ -94,6 +94,32 @@ void t.test('groups are created, changed and deleted', async (t) => {
   t.same(groups.get(two.id)?.members, [])
 })
 
+void t.test('no two groups have names that look alike', async (t) => {
+  const { accounts, store } = await fixture(t)
+  const { groups } = accounts
+  const first = await groups.create({ ...none, name: 'Caf\u00e9' })
+  const other = await groups.create({ ...none, name: 'bar' })
+  for (const name of [
+    'caf\u00e9',
+    'Cafe\u0301',
+    ' Caf\u00e9',
+    'Caf\u00e9\u3000',
+    'Ca\u200bf\u00e9',
+    '\ufeffCAF\u00c9',
+  ]) {
+    await t.rejects(groups.create({ ...none, name }), { code: 'exists' }, JSON.stringify(name))
+    await t.rejects(groups.update(other.id, { name }), { code: 'exists' }, JSON.stringify(name))
+  }
+  for (const name of ['a\u009b31m', 'a\u202eb', 'a\u2066b']) {
+    await t.rejects(groups.create({ ...none, name }), { code: 'invalid' }, JSON.stringify(name))
+  }
+  t.equal((await groups.update(first.id, { name: 'CAF\u00c9' })).name, 'CAF\u00c9', 'its own name in another case')
+  const earlier = await store.groups.insert(groupRow({ name: 'cafe\u0301' }))
+  await accounts.reload()
+  const kept = await groups.update(earlier.id, { name: 'cafe\u0301', description: 'kept' })
+  t.equal(kept.description, 'kept', 'one that was made earlier can be changed')
+})
+
 void t.test('what another process has deleted meanwhile is reported', async (t) => {
   const { accounts, file, clock, store } = await fixture(t)
   const group = await accounts.groups.create({ ...none, name: 'one' })
