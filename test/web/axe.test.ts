@@ -55,6 +55,10 @@ const pages: Readonly<Record<string, Ready>> = {
   '/@tasks': text('succeeded'),
   '/@manage/shares': table('Shares'),
   '/@profile': table('Sessions'),
+  '/@manage/dashboard': table('Last events'),
+  '/@manage/audit': table('Audit'),
+  '/@manage/sign-ins': text('Nobody is locked.'),
+  '/@manage/webhooks': table('Webhooks'),
   '/@manage/storages': table('Storages'),
   '/@manage/users': table('Users'),
   '/@manage/groups': table('Groups'),
@@ -76,6 +80,7 @@ const pages: Readonly<Record<string, Ready>> = {
 const dialogs: Readonly<Record<string, readonly string[]>> = {
   '/': ['New folder', 'Download from URLs', 'Rename', 'Move', 'Copy', 'Delete', 'Share', 'Link'],
   '/@profile': ['Set up', 'Add an SSH key', 'Remove ann@laptop', 'Create an app password', 'Remove program'],
+  '/@manage/webhooks': ['Add a webhook', 'Failures index', 'Edit index', 'New secret index', 'Delete index'],
   '/@manage/storages': ['Add a storage', 'Edit /', 'Delete /'],
   '/@manage/shares': ['Show the link folder, aBc', 'Edit folder, aBc', 'Delete folder, aBc'],
   '/@manage/users': ['Add a user', 'Edit ann', 'Delete ann'],
@@ -120,6 +125,7 @@ void t.test('accessibility', { skip: withoutBrowser }, async (t) => {
   await call('/api/me/app_password/add', { name: 'program', protocols: ['webdav'], read_only: false })
   await call('/api/admin/storage/create', { mount_path: '/other', driver: 'Memory', addition: '{}' })
   await call('/api/fs/copy', { src_dir: '/', dst_dir: '/other', names: ['program.bin'] })
+  await call('/api/admin/webhook/create', { name: 'index', url: 'https://example.com/hook', enabled: false })
   const wish = { scope: 'exclusive', deep: false, owner: '', seconds: 600 } as const
   await gateway.locks.grant(asPath('/notes.md'), wish, principal({ userId: 77, username: 'somebody' }))
   gateway.logTail.add('{"level":50,"time":"2026-01-02T03:04:05Z","msg":"ebb tide","path":"/harbour"}')

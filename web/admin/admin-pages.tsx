@@ -1,7 +1,11 @@
 /** The administration: one page for each subject. */
 import type { ComponentType } from 'preact'
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter-preact'
+import { AuditPage } from '../audit/audit-page.tsx'
+import { DashboardPage } from '../audit/dashboard-page.tsx'
+import { SignInsPage } from '../audit/sign-ins-page.tsx'
 import { texts } from '../texts.ts'
+import { WebhooksPage } from '../webhooks/webhooks-page.tsx'
 import { AboutPage } from './about-page.tsx'
 import { DownloadsPage } from './downloads-page.tsx'
 import { ExplainPage } from './explain-page.tsx'
@@ -24,13 +28,17 @@ const pages: Readonly<Record<Subject, ComponentType>> = {
   groups: GroupsPage,
   rules: RulesPage,
   settings: SettingsPage,
-  about: AboutPage,
+  dashboard: DashboardPage,
+  audit: AuditPage,
+  'sign-ins': SignInsPage,
+  webhooks: WebhooksPage,
   downloads: DownloadsPage,
   locks: LocksPage,
   index: IndexPage,
   log: LogPage,
   start: StartPage,
   explain: ExplainPage,
+  about: AboutPage,
 }
 
 /** The subjects in the bar of every page (`frame.tsx`). */
@@ -58,7 +66,7 @@ export default function AdminPages() {
           </Route>
         ))}
         <Route>
-          <Redirect to="/@manage/about" replace />
+          <Redirect to="/@manage/dashboard" replace />
         </Route>
       </Switch>
     </>

@@ -17,7 +17,7 @@ import type { Rights } from './rights.ts'
 import { select, selection } from './selection.ts'
 
 /** The actions that ask in a dialog. */
-export type Change = 'newFolder' | 'fromUrls' | 'rename' | 'move' | 'copy' | 'remove' | 'link' | 'share'
+export type Change = 'newFolder' | 'fromUrls' | 'rename' | 'move' | 'copy' | 'remove' | 'link' | 'share' | 'history'
 export type Action = Change | 'open' | 'download' | 'downloadAll' | 'selectAll' | 'explain'
 
 export interface Actions {
@@ -66,6 +66,8 @@ export function folderActions(options: ActionsOptions): Actions {
         return me !== undefined
       case 'fromUrls':
         return me !== undefined && may(me, 'offlineDownload')
+      case 'history':
+        return me !== undefined && !isGuest(me)
       case 'share':
         return me !== undefined && !isGuest(me) && (may(me, 'share') || rights.share)
       case 'explain':
@@ -88,7 +90,7 @@ export function folderActions(options: ActionsOptions): Actions {
         case 'downloadAll':
           return total > 0
         case 'open':
-          return names.size === 1
+        case 'history':
         case 'explain':
           return names.size === 1
         case 'share':

@@ -1,4 +1,4 @@
-/** The dialogs that change the entries of a folder. */
+/** The dialogs of a folder and its entries. */
 import { joined } from '../components/places.ts'
 import type { Change } from './actions.ts'
 import type { ChangeProps } from './change.ts'
@@ -7,6 +7,7 @@ import { FromUrlsDialog } from './from-urls-dialog.tsx'
 import { entryInMemory } from '../entries/folder.ts'
 import type { Me } from '../session/me.ts'
 import { ShareDialog } from '../shares/share-dialog.tsx'
+import { HistoryDialog } from '../viewers/history-dialog.tsx'
 import { LinkDialog } from '../viewers/link-dialog.tsx'
 import { NewFolderDialog } from './new-folder-dialog.tsx'
 import { RemoveDialog } from './remove-dialog.tsx'
@@ -35,6 +36,8 @@ export default function ChangeDialog({ change, me, ...dialog }: ChangeDialogProp
       return <RemoveDialog {...dialog} />
     case 'link':
       return <LinkDialog {...dialog} name={first} />
+    case 'history':
+      return <HistoryDialog path={joined(path, first)} onClose={dialog.onClose} />
     case 'share': {
       if (me === undefined) return null
       const paths = names.length === 0 ? [path] : names.map((name) => joined(path, name))

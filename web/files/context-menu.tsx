@@ -15,6 +15,7 @@ const items: readonly Action[] = [
   'move',
   'copy',
   'remove',
+  'history',
   'explain',
   'selectAll',
 ]

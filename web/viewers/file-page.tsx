@@ -1,5 +1,5 @@
 /** The page of a file: its content if the console can show it, and its facts. */
-import { Download, Link2, Share2 } from 'lucide-preact'
+import { Download, History, Link2, Share2 } from 'lucide-preact'
 import { lazy } from 'preact/compat'
 import { useState } from 'preact/hooks'
 import type { Data } from '../api/client.ts'
@@ -16,6 +16,7 @@ import { viewerOf } from './viewer.ts'
 import '../styles/viewers.css'
 
 const LinkDialog = lazy(async () => ({ default: (await import('./link-dialog.tsx')).LinkDialog }))
+const HistoryDialog = lazy(async () => ({ default: (await import('./history-dialog.tsx')).HistoryDialog }))
 const ShareDialog = lazy(async () => ({ default: (await import('../shares/share-dialog.tsx')).ShareDialog }))
 const PictureView = lazy(() => import('./picture-view.tsx'))
 const TextView = lazy(() => import('./text-view.tsx'))
@@ -31,7 +32,7 @@ interface FilePageProps {
 }
 
 export function FilePage({ path, file, me }: FilePageProps) {
-  const [dialog, setDialog] = useState<'link' | 'share'>()
+  const [dialog, setDialog] = useState<'link' | 'share' | 'history'>()
   const { downloadUrl } = useSource()
   const close = () => setDialog(undefined)
   return (
@@ -41,6 +42,11 @@ export function FilePage({ path, file, me }: FilePageProps) {
         <h1>{file.name}</h1>
         <span class="muted">{[formatSize(file.size), formatTime(file.modified)].filter(Boolean).join(', ')}</span>
         <span class="space" />
+        {me && !isGuest(me) && (
+          <button type="button" onClick={() => setDialog('history')}>
+            <History aria-hidden size={16} /> {texts.files.history}
+          </button>
+        )}
         {file.unreadable !== true && (
           <>
             {me && !isGuest(me) && may(me, 'share') && (
@@ -62,6 +68,7 @@ export function FilePage({ path, file, me }: FilePageProps) {
       <Loaded>
         <Content key={path} path={path} file={file} />
         {dialog === 'link' && <LinkDialog path={parentOf(path)} name={file.name} onClose={close} />}
+        {dialog === 'history' && <HistoryDialog path={path} onClose={close} />}
         {dialog === 'share' && me && <ShareDialog me={me} paths={[path]} hasFiles onClose={close} />}
       </Loaded>
     </section>

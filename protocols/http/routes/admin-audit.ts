@@ -97,6 +97,7 @@ const auditFields = z.object({
   after: integer(-1).describe(
     '`last` of a response, to follow what happens: only events that were stored since, in their order.',
   ),
+  format: choice('ndjson', 'csv').describe('As `Accept` does, for links.'),
   limit: integer(defaultLimit)
     .refine((limit) => limit >= 1 && limit <= maxLimit, `must be from 1 to ${maxLimit}`)
     .describe('Of a response in JSON; the others have all events.'),
@@ -104,6 +105,9 @@ const auditFields = z.object({
 
 /** The types that `Accept` can name beside JSON. */
 const streams = { 'application/x-ndjson': ndjson, 'text/csv': csv } as const
+
+/** Names of these for links, which cannot set the field `Accept`. */
+const formats = { ndjson: 'application/x-ndjson', csv: 'text/csv' } as const
 
 export const adminAuditEndpoints = [
   endpoint({
@@ -128,7 +132,8 @@ export const adminAuditEndpoints = [
       const { audit } = gateway.records
       const { cursor: before, after, limit } = fields
       const filter = filterOf(fields)
-      const form = Object.entries(streams).find(([type]) => acceptNames(context.req, type))
+      const asked = fields.format && formats[fields.format]
+      const form = Object.entries(streams).find(([type]) => (asked ? type === asked : acceptNames(context.req, type)))
       if (form !== undefined) {
         context.respond = false
         await stream(context.res, form, all(gateway, filter, before))

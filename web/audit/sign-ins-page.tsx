@@ -1,0 +1,71 @@
+/** Sign-ins that failed, and those that are refused after too many failures. */
+import { Link } from 'wouter-preact'
+import { get, post, type Data } from '../api/client.ts'
+import { EventKind } from '../api/schema.ts'
+import { Failure } from '../components/failure.tsx'
+import { formatTime } from '../components/format.ts'
+import { NamedButton } from '../components/named-button.tsx'
+import { Page } from '../components/page.tsx'
+import { change, useRows } from '../components/rows.ts'
+import { Table } from '../components/table.tsx'
+import { texts } from '../texts.ts'
+import { EventTable } from './event-table.tsx'
+import { auditAddress } from './filter.ts'
+
+type Locked = Data<'/api/admin/sign-ins'>[number]
+
+const mostFailed = 50
+const kind = EventKind.signin_refused
+
+export function SignInsPage() {
+  const { data: locked, error } = useRows('locked sign-ins', () => get('/api/admin/sign-ins'))
+  const failed = useRows('failed sign-ins', () =>
+    get('/api/admin/audit', { query: { kind: [kind], limit: mostFailed } }),
+  )
+  const { signIns } = texts.admin
+  const unlock = (row: Locked) =>
+    change('locked sign-ins', post('/api/admin/sign-ins/unlock', unlocked(row)), signIns.unlocked(whoOf(row)))
+  return (
+    <Page title={texts.admin.pages['sign-ins']}>
+      <p class="muted">{signIns.about}</p>
+      <h2>{signIns.locked}</h2>
+      {error && <Failure error={error} />}
+      {locked?.length === 0 && <p>{signIns.noneLocked}</p>}
+      {locked && locked.length > 0 && (
+        <Table
+          caption={signIns.locked}
+          rows={locked}
+          keyOf={(row) => JSON.stringify(row)}
+          columns={{
+            [signIns.who]: whoOf,
+            [signIns.failures]: ({ failures }) => failures,
+            [signIns.until]: ({ until }) => formatTime(until),
+          }}
+          actions={(row) => <NamedButton text={signIns.unlock} of={whoOf(row)} onClick={() => void unlock(row)} />}
+        />
+      )}
+      <h2>{signIns.failed}</h2>
+      {failed.error && <Failure error={failed.error} />}
+      {failed.data?.content.length === 0 && <p>{signIns.noneFailed}</p>}
+      {failed.data && failed.data.content.length > 0 && (
+        <>
+          <EventTable caption={signIns.failed} events={failed.data.content} />
+          <p>
+            <Link href={auditAddress({ kind })}>{signIns.all}</Link>
+          </p>
+        </>
+      )}
+    </Page>
+  )
+}
+
+function whoOf({ kind, network, username }: Locked): string {
+  const { kinds, someName } = texts.admin.signIns
+  if (network === null) return kinds.codes(username ?? someName)
+  return kind === 'address' ? kinds.address(network) : kinds.pair(network, username ?? someName)
+}
+
+/** What is unlocked with it: all of the network, or of the user. */
+function unlocked({ network, username }: Locked) {
+  return network === null ? { network: '', username: username ?? '' } : { network, username: '' }
+}

@@ -1,0 +1,31 @@
+/** A webhook, and the events that it can ask for. */
+import type { Data } from '../api/client.ts'
+import { kindText } from '../components/event-text.ts'
+import { texts } from '../texts.ts'
+
+export type Webhook = Data<'/api/admin/webhook/list'>['content'][number]
+
+/** What the pages of the list are shown under. */
+export const webhooksKey = 'webhooks'
+
+const { kinds } = texts.events
+
+/** The beginnings of kinds that can be chosen, by the group that names them. */
+const beginnings = {
+  'file.*': 'files',
+  'signin.*': 'accounts',
+  'share.*': 'shares',
+  'admin.*': 'administration',
+} as const
+
+/** The kinds that the form offers. */
+export const offeredKinds: readonly string[] = [...Object.keys(beginnings), ...Object.keys(kinds)]
+
+/** A kind in plain words, or as it is if it is none that the form offers. */
+export function chosenText(kind: string): string {
+  if (kind in beginnings) {
+    const group = texts.admin.audit.groups[beginnings[kind as keyof typeof beginnings]]
+    return `${texts.admin.audit.all(group)} (${kind})`
+  }
+  return kindText(kind)
+}
