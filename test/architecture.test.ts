@@ -308,6 +308,19 @@ void t.test('SQL is where CONTRIBUTING.md says, and nowhere else', async (t) => 
   )
 })
 
+void t.test('a value of the database is imported from the file that has it', async (t) => {
+  const again = sourceFiles().flatMap((file) => {
+    const exports = readFileSync(file, 'utf8').matchAll(/^export (\{[^}]*\}|\*)[^'{}]* from '([^']+)'/gm)
+    return Array.from(exports, ([, names = '', from = '']) => ({ file, names, from }))
+  })
+  t.ok(again.length > 0, 'the exports were found')
+  const values = again.filter(
+    ({ file, names, from }) =>
+      from.includes('/database/') && !file.startsWith('src/database/') && /^\*|[{,]\s*(?!type\b)\w/.test(names),
+  )
+  t.same(values, [], 'protocols would import it from there')
+})
+
 type OptionalOf<T> = { [Key in keyof T]-?: undefined extends T[Key] ? Key : never }[keyof T]
 /**
  * Each of these that a driver has, Storage uses; the order is that of the first table in

@@ -1,10 +1,11 @@
 /** Groups of users, and grants. */
 import type { Knex } from 'knex'
+import type { Right } from '../base/rights.js'
 import { bool, integer, optional, path, text, wordList, type Columns } from './columns.js'
 import { Database } from './database.js'
 import { following, PathTable } from './path-table.js'
 import { RowTable } from './row-table.js'
-import type { Grant, GroupMember, GroupRow, Right } from './rows.js'
+import type { Grant, GroupMember, GroupRow } from './rows.js'
 import type { GroupContents, UserContents } from './tables.js'
 
 const groupColumns: Columns<GroupRow> = {

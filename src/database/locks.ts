@@ -17,12 +17,9 @@ const columns: Columns<Lock> = {
   expires: time('expires'),
 }
 
-/** Maximum number of characters of the owner of a lock. */
-export const maxOwnerSize = 4096
-
-/** All columns. A longer owner, which an earlier version has stored, is read as empty. */
-function selectLocks(query: Knex): Knex.QueryBuilder<StoredRow, StoredRow[]> {
-  const owner = query.raw("case when length(owner) > ? then '' else owner end as owner", [maxOwnerSize])
+/** All columns. An owner of more characters, which an earlier version has stored, is read as empty. */
+function selectLocks(query: Knex, maxOwner: number): Knex.QueryBuilder<StoredRow, StoredRow[]> {
+  const owner = query.raw("case when length(owner) > ? then '' else owner end as owner", [maxOwner])
   return query<StoredRow>('locks').select(...withoutOwner, owner)
 }
 
@@ -31,13 +28,13 @@ const withoutOwner = ['token', 'path', 'user_id', 'username', 'scope', 'deep', '
 export class LocksTable {
   constructor(private readonly database: Database) {}
 
-  async all(): Promise<Lock[]> {
-    const stored = await this.database.read((query) => selectLocks(query).orderBy('path'))
+  async all(maxOwner = Number.MAX_SAFE_INTEGER): Promise<Lock[]> {
+    const stored = await this.database.read((query) => selectLocks(query, maxOwner).orderBy('path'))
     return stored.map((row) => readRow(columns, row))
   }
 
-  async get(token: string): Promise<Lock | undefined> {
-    const row = await this.database.read((query) => selectLocks(query).where({ token }).first())
+  async get(token: string, maxOwner = Number.MAX_SAFE_INTEGER): Promise<Lock | undefined> {
+    const row = await this.database.read((query) => selectLocks(query, maxOwner).where({ token }).first())
     return row && readRow(columns, row)
   }
 

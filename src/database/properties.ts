@@ -5,7 +5,7 @@ import { parentOf, type Path } from '../base/path.js'
 import type { Database } from './database.js'
 import type { Presence } from './presence.js'
 import { assertDisjoint, replacePrefix, subtree } from './ranges.js'
-import type { Property, PropertyChange } from './rows.js'
+import type { Property, PropertyChange, PropertyLimits } from './rows.js'
 
 interface PropertyColumns extends Property {
   readonly path: Path
@@ -70,7 +70,7 @@ export class PropertiesTable {
     path: Path,
     changes: readonly PropertyChange[],
     userId?: number,
-    limit = maxUserPropertiesSize,
+    { ofPath = Infinity, ofUser = Infinity }: Partial<PropertyLimits> = {},
   ): Promise<void> {
     this.presence.beforeInsert()
     await this.database.transaction(async (query) => {
@@ -89,16 +89,16 @@ export class PropertiesTable {
           await query<PropertyColumns>('properties').where({ path, namespace, name }).delete()
         }
       }
-      if ((await sizeOf(query, { path })) > maxPropertiesSize) {
+      if ((await sizeOf(query, { path })) > ofPath) {
         throw new GatewayError('no_space', {
-          reason: `the properties of one file or folder are limited to ${maxPropertiesSize} characters`,
+          reason: `the properties of one file or folder are limited to ${ofPath} characters`,
         })
       }
-      if (userId !== undefined && added > 0) await this.#add(query, userId, added, limit)
+      if (userId !== undefined && added > 0) await this.#add(query, userId, added, ofUser)
     })
   }
 
-  async assertRoom(userId: number, limit = maxUserPropertiesSize): Promise<void> {
+  async assertRoom(userId: number, limit: number): Promise<void> {
     await this.database.read((query) => this.#add(query, userId, 0, limit - 1))
   }
 
@@ -241,12 +241,3 @@ const propertyOverhead = 256
 
 /** The size of a property as SQL. */
 const sizeExpression = [propertyOverhead, ...propertyColumns.map((column) => `length(${column})`)].join(' + ')
-
-/**
- * Maximum total size of the properties that one user has stored, measured in the same way. A client that sets three
- * short ones for each file, as Windows does, reaches it at a million files.
- */
-export const maxUserPropertiesSize = 1024 * 1024 * 1024
-
-/** Maximum total size of the properties of one resource, in characters, including names. */
-export const maxPropertiesSize = 256 * 1024

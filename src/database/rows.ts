@@ -1,5 +1,6 @@
 /** The rows of the database as the core sees them: names and types of TypeScript, not of SQL. */
 import type { Path } from '../base/path.js'
+import type { Right, ShareMode } from '../base/rights.js'
 
 /** There is one guest, whose requests have not signed in, and one admin. */
 export type Role = 'general' | 'guest' | 'admin'
@@ -49,22 +50,6 @@ export interface GroupMember {
   readonly userId: number
 }
 
-/**
- * What a grant can allow or deny. `see`: names, sizes, times, properties and locks. `read`: content, and what is made
- * of it, such as thumbnails, hashes and URLs. `write`: to create, replace, lock and refresh, and to set times and
- * properties.
- */
-export const rights = ['see', 'read', 'write', 'rename', 'move', 'copy', 'remove', 'share'] as const
-export type Right = (typeof rights)[number]
-
-/** Those to change what is there. Each is a permission and an action too. */
-export const changingRights = ['write', 'rename', 'move', 'copy', 'remove'] as const satisfies readonly Right[]
-export type ChangingRight = (typeof changingRights)[number]
-
-/** Those that a listing tells of. Each is an action too. */
-export const listedRights = [...changingRights, 'share'] as const satisfies readonly Right[]
-export type ListedRight = (typeof listedRights)[number]
-
 /** Rights of a user or of a group at a path and everything below it. A grant that allows anything allows `see`. */
 export interface Grant {
   readonly id: number
@@ -75,13 +60,6 @@ export interface Grant {
   readonly allow: readonly Right[]
   readonly deny: readonly Right[]
 }
-
-/**
- * What visitors may do with a share. `read`: list and download. `upload`: add new files to a folder that they do not
- * see into. `both`: read, add and replace files, and make folders.
- */
-export const shareModes = ['read', 'upload', 'both'] as const
-export type ShareMode = (typeof shareModes)[number]
 
 /** Files and folders that visitors reach by an id, without an account. */
 export interface ShareRow {
@@ -409,6 +387,14 @@ export interface Property extends PropertyName {
   readonly value: string
   /** `xml:lang` in scope where the property was set; empty for none. */
   readonly language: string
+}
+
+/** Maximum sizes of properties in characters: each counts its namespace, name, value and language, and 256 for itself. */
+export interface PropertyLimits {
+  /** Of all properties of one file or folder. */
+  readonly ofPath: number
+  /** Of all properties that one user has stored. */
+  readonly ofUser: number
 }
 
 export type PropertyChange = { readonly set: Property } | { readonly remove: PropertyName }

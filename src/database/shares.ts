@@ -3,6 +3,7 @@ import type { Knex } from 'knex'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { FairShare } from '../base/fair-share.js'
 import type { Path } from '../base/path.js'
+import type { ShareMode } from '../base/rights.js'
 import {
   bool,
   integer,
@@ -19,7 +20,7 @@ import {
 import type { Database } from './database.js'
 import { databaseTime } from './dialect.js'
 import { following, PathTable } from './path-table.js'
-import type { ShareMode, ShareRoot, ShareRow, ShareUse, Visitor } from './rows.js'
+import type { ShareRoot, ShareRow, ShareUse, Visitor } from './rows.js'
 
 /** The most visits of a share that are stored, without a limit and with one: visitors choose their names. */
 const maxStoredVisits = { unlimited: 10_000, limited: 100_000 } as const

@@ -37,6 +37,7 @@ import type {
   Lock,
   Property,
   PropertyChange,
+  PropertyLimits,
   FolderRule,
   Grant,
   GroupMember,
@@ -112,12 +113,17 @@ export interface FileRecords {
     /** Total size of the properties of all children, in characters. */
     sizeOfChildren(folder: Path): Promise<number>
     /**
-     * Applies all changes in one transaction. `no_space` if the properties of `path` would exceed `maxPropertiesSize`,
-     * or those of the user `limit`, by default `maxUserPropertiesSize`.
+     * Applies all changes in one transaction. `no_space` if the properties of `path`, or those of the user, would exceed
+     * a limit.
      */
-    change(path: Path, changes: readonly PropertyChange[], userId?: number, limit?: number): Promise<void>
+    change(
+      path: Path,
+      changes: readonly PropertyChange[],
+      userId?: number,
+      limits?: Partial<PropertyLimits>,
+    ): Promise<void>
     /** Rejects with `no_space` if the properties of the user have reached the limit. */
-    assertRoom(userId: number, limit?: number): Promise<void>
+    assertRoom(userId: number, limit: number): Promise<void>
     move(from: Path, to: Path): Promise<void>
     /** The copies are properties of the user, even above the limit. */
     copy(from: Path, to: Path, deep: boolean, userId?: number): Promise<void>
@@ -493,9 +499,10 @@ export interface Store extends FileRecords {
     sweep(kinds: readonly SignInKind[], age: number): Promise<void>
   }
   readonly locks: {
-    all(): Promise<Lock[]>
-    /** Undefined if no lock has this token. */
-    get(token: string): Promise<Lock | undefined>
+    /** An owner of more than `maxOwner` characters is read as empty. */
+    all(maxOwner?: number): Promise<Lock[]>
+    /** Undefined if no lock has this token. `maxOwner` as in `all`. */
+    get(token: string, maxOwner?: number): Promise<Lock | undefined>
     /**
      * In one transaction: passes to `conflict` every lock above, at or below the path that has not expired at `now`, by
      * default the current time. Stores `lock` if that returns undefined; otherwise resolves to the conflicting lock.

@@ -9,8 +9,10 @@ import { childOf, isWithin, parentOf, selfAndAncestors, type Path } from '../bas
 import type { Lock, LockRequest } from '../database/rows.js'
 import type { OfOthers, Store } from '../database/tables.js'
 
-export { maxOwnerSize } from '../database/locks.js'
 export type { Lock, LockRequest } from '../database/rows.js'
+
+/** Maximum number of characters of the owner of a lock. */
+export const maxOwnerSize = 4096
 
 /** The maximum lifetime of a lock, in seconds. */
 export const maxLockSeconds = 7 * 24 * 3600
@@ -122,7 +124,7 @@ export class Locks {
   }
 
   async #read(token: string): Promise<boolean> {
-    const lock = await this.store.get(token)
+    const lock = await this.store.get(token, maxOwnerSize)
     if (lock) this.#put(lock)
     else this.#drop(token)
     return lock !== undefined
@@ -161,7 +163,7 @@ export class Locks {
   async reload(): Promise<void> {
     for (;;) {
       const before = this.#changes
-      const locks = await this.store.all()
+      const locks = await this.store.all(maxOwnerSize)
       if (before !== this.#changes) continue
       this.#changes++
       this.#byToken = new Map()

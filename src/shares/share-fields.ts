@@ -2,8 +2,9 @@
 import { randomInt } from 'node:crypto'
 import { GatewayError } from '../base/errors.js'
 import { nameOf, root, type Path } from '../base/path.js'
+import type { ShareMode } from '../base/rights.js'
 import { networksOf } from '../net/addresses.js'
-import type { ShareMode, ShareRoot, ShareRow } from '../database/rows.js'
+import type { ShareRoot, ShareRow } from '../database/rows.js'
 
 /** Every request may look at each of them. */
 export const maxRoots = 100

@@ -18,8 +18,6 @@ import {
   randomShareId,
 } from './share-fields.js'
 
-export { shareModes } from '../database/rows.js'
-
 export interface StoredShare extends ShareRow {
   /** In their order, also those that were removed. */
   readonly roots: readonly ShareRoot[]

@@ -1,7 +1,7 @@
 /** Orders of listings: that of a storage (its options order_by, order_direction and extract_folder), and others. */
 import type { Entry } from '../contract/entry.js'
 import { Pauses } from '../base/pauses.js'
-import { foldName } from '../database/search/folding.js'
+import { foldName } from '../base/folding.js'
 
 export interface Order {
   /** `given`: the entries stay in the order that they have. */

@@ -4,8 +4,9 @@
  */
 import { resolve } from 'node:path/posix'
 import { asPath, cleanPath, isWithin, root, under, within, type Path } from '../base/path.js'
+import type { Right } from '../base/rights.js'
 import type { DriverDescription, Field } from '../contract/driver-type.js'
-import type { Grant, Right, StorageRow } from '../database/rows.js'
+import type { Grant, StorageRow } from '../database/rows.js'
 import { checkOptions, parseAddition } from '../mounts/fields.js'
 import { visiblePath } from '../mounts/mounts.js'
 import { subjectOfGrant, type Grants } from './grants.js'

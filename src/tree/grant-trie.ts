@@ -3,7 +3,8 @@
  * follows from that is decided in `policy/`. Paths are of the whole tree.
  */
 import { childOf, foldCase, nameOf, root, segmentsOf, type Path } from '../base/path.js'
-import { rights, type Grant, type Right } from '../database/rows.js'
+import { rights, type Right } from '../base/rights.js'
+import type { Grant } from '../database/rows.js'
 import type { FoldedPath } from './path-mirror.js'
 
 /** A set of rights, as bits. */

@@ -2,12 +2,13 @@
 import type { Membership, Principal } from '../accounts/principal.js'
 import { GatewayError, undefinedIfMissing } from '../base/errors.js'
 import { cleanPath, segmentsOf, type Path } from '../base/path.js'
-import { rights, type Grant, type Right } from '../database/rows.js'
+import { rights, type Right } from '../base/rights.js'
+import type { Grant } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
 import { GrantTrie, type GrantedPath } from './grant-trie.js'
 import { PathMirror, type FoldedPath } from './path-mirror.js'
 
-export { rights, type Grant, type Right } from '../database/rows.js'
+export type { Grant } from '../database/rows.js'
 
 /** Of whom a grant is: a user or a group. */
 export type Subject = { readonly userId: number } | { readonly groupId: number }

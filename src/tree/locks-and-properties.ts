@@ -22,6 +22,15 @@ export interface LockResult {
   readonly created: boolean
 }
 
+/** Maximum total size of the properties of one file or folder, as `PropertyLimits` measures it. */
+export const maxPropertiesSize = 256 * 1024
+
+/**
+ * Maximum total size of the properties that one user has stored. A client that sets three short ones for each file, as
+ * Windows does, reaches it at a million files.
+ */
+export const maxUserPropertiesSize = 1024 * 1024 * 1024
+
 /** Characters of the properties of all members of a folder that are returned together. */
 const maxMemberPropertiesSize = 4 * 1024 * 1024
 
@@ -157,7 +166,8 @@ export function setProperties(
   })
   return setting.underLocks(async (target) => {
     const { properties } = mounts.isMountFolder(target.at) ? store : target.storage.records
-    await properties.change(target.at, changes, access.principal.userId)
+    const limits = { ofPath: maxPropertiesSize, ofUser: maxUserPropertiesSize }
+    await properties.change(target.at, changes, access.principal.userId, limits)
   })
 }
 

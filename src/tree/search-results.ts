@@ -5,7 +5,7 @@
 import { GatewayError } from '../base/errors.js'
 import { nameOf, parentOf, reservedPrefix, root, type Path } from '../base/path.js'
 import { Pauses } from '../base/pauses.js'
-import { searchWords } from '../database/search/folding.js'
+import { searchWords } from '../base/folding.js'
 import {
   firstPosition,
   type NameQuery,

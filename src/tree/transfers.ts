@@ -14,6 +14,7 @@ import type { Access } from './access.js'
 import type { ResolvedPath, Target, TwoPaths } from './change.js'
 import { followItems, followWhole, renameByBackend } from './follow-up.js'
 import type { LockedPath } from '../locks/webdav-locks.js'
+import { maxUserPropertiesSize } from './locks-and-properties.js'
 import type { AccessOptions, TransferResult } from './operation-options.js'
 import type { EventDraft } from './recording.js'
 import { authorizeMovedSymlink, authorizeMovedSymlinks, followSymlinks } from './symlinks.js'
@@ -346,7 +347,8 @@ async function itemByItem(access: Access, checked: CheckedTransfer): Promise<voi
   const { properties } = store
   const { userId } = access.principal
   await options.beforeItems?.()
-  if (kind === 'copy' && (await properties.hasWithin(source))) await properties.assertRoom(userId)
+  if (kind === 'copy' && (await properties.hasWithin(source)))
+    await properties.assertRoom(userId, maxUserPropertiesSize)
   const transfer = {
     ...checked,
     deep: kind === 'move' || options.deep !== false,

@@ -55,7 +55,7 @@ import * as kept from './locks-and-properties.js'
 import type { LockResult } from './locks-and-properties.js'
 
 export type { Property, PropertyChange, PropertyName } from '../database/rows.js'
-export { maxPropertiesSize } from '../database/properties.js'
+export { maxPropertiesSize } from './locks-and-properties.js'
 
 export type { SerializedParts } from '../storage/listing-cache.js'
 export type {

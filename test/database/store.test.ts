@@ -9,8 +9,9 @@ import { promisify } from 'node:util'
 import knex from 'knex'
 import t, { type Test } from 'tap'
 import { asPath, root } from '../../src/base/path.js'
+import type { Right } from '../../src/base/rights.js'
 import { migrations, type Migration } from '../../src/database/migrations.js'
-import type { Grant, Lock, Property, Right, Topic } from '../../src/database/rows.js'
+import type { Grant, Lock, Property, Topic } from '../../src/database/rows.js'
 import type { Store } from '../../src/database/tables.js'
 import { openStore } from '../../src/database/store.js'
 import { engines } from './engines.js'
@@ -748,13 +749,13 @@ for (const engine of engines) {
       })
       for (const length of [4096, 4097]) await locks.grant(lock(`${length}`, 'o'.repeat(length)), () => undefined)
       t.same(
-        (await locks.all()).map(({ token, owner }) => [token, owner.length]),
+        (await locks.all(4096)).map(({ token, owner }) => [token, owner.length]),
         [
           ['4096', 4096],
           ['4097', 0],
         ],
       )
-      t.equal((await locks.get('4097'))?.owner, '')
+      t.equal((await locks.get('4097', 4096))?.owner, '')
       t.equal(await locks.delete('4097'), true)
     })
 
@@ -763,8 +764,9 @@ for (const engine of engines) {
       const path = asPath('/f')
       const some = (start: number, count: number) =>
         Array.from({ length: count }, (_, index) => ({ set: property(`${start + index}`, '') }))
-      await properties.change(path, some(0, 900))
-      await t.rejects(properties.change(path, some(900, 200)), { code: 'no_space' })
+      const limits = { ofPath: 256 * 1024 }
+      await properties.change(path, some(0, 900), undefined, limits)
+      await t.rejects(properties.change(path, some(900, 200), undefined, limits), { code: 'no_space' })
       t.equal((await properties.of(path)).length, 900)
       t.ok((await properties.sizeOfChildren(root)) > 900 * 256)
     })
@@ -773,7 +775,7 @@ for (const engine of engines) {
       const { properties } = await fresh(t)
       const [limit, ada, bob] = [10_000, 1, 2]
       const set = (path: string, length: number, userId = ada) =>
-        properties.change(asPath(path), [{ set: property('p', 'v'.repeat(length)) }], userId, limit)
+        properties.change(asPath(path), [{ set: property('p', 'v'.repeat(length)) }], userId, { ofUser: limit })
       await set('/a', 4000)
       await set('/b', 4000)
       await t.rejects(set('/c', 4000), { code: 'no_space' })

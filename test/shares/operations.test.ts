@@ -1,7 +1,7 @@
 /** What a share does with each operation of the tree. A new one does not compile before that is decided here. */
 import t from 'tap'
 import { asPath as p } from '../../src/base/path.js'
-import type { ShareMode } from '../../src/database/rows.js'
+import type { ShareMode } from '../../src/base/rights.js'
 import { ShareUploads } from '../../src/shares/share-uploads.js'
 import { SharedTree } from '../../src/shares/shared-tree.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'

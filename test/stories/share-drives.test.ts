@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { asPath } from '../../src/base/path.js'
-import type { ShareMode } from '../../src/database/rows.js'
+import type { ShareMode } from '../../src/base/rights.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
 

@@ -2,9 +2,10 @@
 import t from 'tap'
 import { driverTypes } from '../../drivers/index.js'
 import { asPath } from '../../src/base/path.js'
+import type { Right } from '../../src/base/rights.js'
 import { newStorage } from '../../src/database/new-storage.js'
 import { shownElsewhere } from '../../src/tree/denied-elsewhere.js'
-import { Grants, type Right } from '../../src/tree/grants.js'
+import { Grants } from '../../src/tree/grants.js'
 import type { Store } from '../../src/database/tables.js'
 import { grantRow } from '../database/store-rows.js'
 

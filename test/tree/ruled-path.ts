@@ -1,8 +1,9 @@
 /** The folder rules and grants of paths, as tables of tests write them. */
 import { asPath as p, foldCase, parentOf, type Path } from '../../src/base/path.js'
+import type { Right } from '../../src/base/rights.js'
 import { hidePatterns, type Rule } from '../../src/tree/folder-rules.js'
 import { GrantTrie } from '../../src/tree/grant-trie.js'
-import type { Grant, Right } from '../../src/tree/grants.js'
+import type { Grant } from '../../src/tree/grants.js'
 import type { RuledPath } from '../../src/tree/policy/one-path.js'
 import { grantRow, ruleRow } from '../database/store-rows.js'
 

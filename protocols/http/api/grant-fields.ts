@@ -1,6 +1,7 @@
 /** Grants in the API: an extension of this gateway, described in docs/api.md. */
 import { z } from 'zod'
-import { maxGrantDepth, maxGrantsOfSubject, rights, type Grant } from '../../../src/tree/grants.js'
+import { rights } from '../../../src/base/rights.js'
+import { maxGrantDepth, maxGrantsOfSubject, type Grant } from '../../../src/tree/grants.js'
 import type { Refusal } from './endpoint.js'
 import { malformedPath } from './refusals.js'
 import { namedText } from './schemas.js'

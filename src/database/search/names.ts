@@ -1,6 +1,6 @@
 /** Indexed names and their rows. */
 import { nameOf, parentOf, type Path } from '../../base/path.js'
-import { foldName } from './folding.js'
+import { foldName } from '../../base/folding.js'
 
 /** 'symlink to folder': a symlink to a folder. It is found as a folder; its contents are not indexed. */
 export type IndexedKind = 'file' | 'folder' | 'symlink to folder'

@@ -1,6 +1,6 @@
 /** What a share of File Browser Quantum permits. Nothing is read here. */
 import { z } from 'zod'
-import type { ShareMode } from '../../database/rows.js'
+import type { ShareMode } from '../../base/rights.js'
 import { listOf, parseJson } from './json.js'
 
 const flag = z.boolean().nullish()

@@ -6,6 +6,7 @@ import { isOtpSecret } from '../../accounts/otp.js'
 import { allPermissions, permissionBits } from '../../accounts/principal.js'
 import { GatewayError, toGatewayError } from '../../base/errors.js'
 import { childOf, cleanPath, isWithin, nameOf, root, under, within, type Path } from '../../base/path.js'
+import type { Right } from '../../base/rights.js'
 import { readForeignTables, textOf, type ForeignRow } from '../../database/foreign-sqlite.js'
 import type {
   ImportedGrant,
@@ -15,7 +16,7 @@ import type {
   Installation,
 } from '../../database/installation.js'
 import { newStorage } from '../../database/new-storage.js'
-import type { Right, StorageRow } from '../../database/rows.js'
+import type { StorageRow } from '../../database/rows.js'
 import { storedStatus } from '../../mounts/mounts.js'
 import { ImportedGrants } from './grants.js'
 import { groupOf } from './group.js'

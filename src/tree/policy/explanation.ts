@@ -4,9 +4,10 @@
  */
 import type { Permission, Principal } from '../../accounts/principal.js'
 import { isWithin, type Path } from '../../base/path.js'
+import type { Right } from '../../base/rights.js'
 import type { Rule } from '../folder-rules.js'
 import type { GrantedPath } from '../grant-trie.js'
-import type { Grant, Right } from '../grants.js'
+import type { Grant } from '../grants.js'
 import { isGranted, isSeen } from './names.js'
 import {
   askedRights,

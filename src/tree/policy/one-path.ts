@@ -5,10 +5,9 @@
 import type { Permission, Principal } from '../../accounts/principal.js'
 import type { ErrorCode, ErrorDetail } from '../../base/errors.js'
 import { childOf, isWithin, parentOf, type Path } from '../../base/path.js'
-import { changingRights, type ChangingRight, type ShareMode } from '../../database/rows.js'
+import { changingRights, type ChangingRight, type Right, type ShareMode } from '../../base/rights.js'
 import { covers, type Rule } from '../folder-rules.js'
 import type { GrantedPath } from '../grant-trie.js'
-import type { Right } from '../grants.js'
 import { excludes, grantsContent, hidesSegmentOf, isGranted, isHidden, isSeen, isShared } from './names.js'
 
 /**

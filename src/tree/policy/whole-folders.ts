@@ -4,9 +4,9 @@
  */
 import type { Principal } from '../../accounts/principal.js'
 import { isWithin, root, segmentsOf, within, type Path } from '../../base/path.js'
+import type { Right } from '../../base/rights.js'
 import { covers } from '../folder-rules.js'
 import type { GrantedPath } from '../grant-trie.js'
-import type { Right } from '../grants.js'
 import { grantsContent, hidesNames, isSeen } from './names.js'
 import { askedRights, grantsRight, refusedBelow, type Action, type PolicyRefusal, type RuledPath } from './one-path.js'
 
