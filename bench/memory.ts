@@ -19,7 +19,7 @@ const mebibyte = 2 ** 20
 const smallSize = (bench: Bench) => scaled(bench, 100 * mebibyte)
 /** Idle milliseconds before memory is measured. A server may take up to a minute to return what it does not use. */
 export const rest = (bench: Bench) => Math.min(45_000, scaled(bench, 45_000))
-/** The same where memory at rest is not judged. */
+/** As `rest`, where memory at rest is not judged. */
 export const shortRest = 3000
 
 const ways: Readonly<Record<string, (peer: Tidegate, bench: Bench) => Promise<unknown> | undefined>> = {

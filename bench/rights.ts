@@ -135,7 +135,7 @@ function apiCall(peer: Tidegate, { token }: BenchUser, path: string, fields: obj
 // Listings
 
 const listed = 10_000
-/** Of the entries of that folder that have grants of their own. */
+/** How many entries of that folder have grants of their own. */
 const membersWithGrants = 100
 
 const usersOfListing = once(async (peer, bench) => {

@@ -16,7 +16,7 @@ import { wordAt } from './search.js'
 
 const count = Number(process.argv[2] ?? 1_000_000)
 const namesInFolder = 100
-/** As a walk of a tree applies them. */
+/** How many folders are applied at once, as by a walk of a tree. */
 const foldersAtOnce = 64
 const rounds = 15
 

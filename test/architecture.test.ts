@@ -356,7 +356,7 @@ const abilities: Readonly<Record<OptionalOf<Driver>, true>> = {
   removeOrphans: true,
   close: true,
 }
-/** The same of the handles of a driver, in the order of the second table. */
+/** As `abilities`, of the handles of a driver, in the order of the second table. */
 const abilitiesOfHandles: Readonly<Record<OptionalOf<OpenFile>, true>> = {
   write: true,
   truncate: true,

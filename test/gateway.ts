@@ -230,7 +230,7 @@ export async function startDaemon(
   t: Test,
   options: Pick<RunOptions, 'dataFolder' | 'adminPassword'> & {
     readonly program?: string
-    /** Absent: free ones. */
+    /** The ports of the protocols. Absent: free ones. */
     readonly ports?: { readonly http: number; readonly sftp: number }
     /** The limit of open files of the process. */
     readonly descriptors?: number

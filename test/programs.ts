@@ -11,7 +11,10 @@ interface Program {
   readonly with?: readonly string[]
   /** A file that exists if it is installed, for what is not a program in PATH. */
   readonly file?: string
-  /** Its package conflicts with another one of this table, and is unpacked in `unpackedFolder` instead of installed. */
+  /**
+   * Whether its package conflicts with another one of this table, and is unpacked in `unpackedFolder` instead of
+   * installed.
+   */
   readonly unpacked?: true
 }
 

@@ -269,7 +269,7 @@ export const texts = {
     } satisfies Record<`${EventKind}`, string>,
     refused: (why: string) => `not allowed: ${why}`,
     failed: (why: string) => `failed: ${why}`,
-    /** Of names of errors; others are shown with blanks. */
+    /** Texts of the names of errors. Other names are shown with blanks. */
     errors: {
       denied: 'no permission',
       wrong_credentials: 'wrong name or password',
@@ -296,7 +296,7 @@ export const texts = {
     >,
 
     visitor: (share: string) => `a visitor of the share ${share}`,
-    /** Of the fields of an event. */
+    /** Names of the fields of an event. */
     fields: {
       id: 'Id',
       time: 'Time',

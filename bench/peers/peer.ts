@@ -26,7 +26,7 @@ export interface HttpProtocol {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Of a peer that checks credentials over WebDAV alone. */
+/** The ports of a peer that checks credentials over WebDAV alone. */
 export interface HttpPorts {
   readonly http: number
   readonly dav: number

@@ -22,7 +22,7 @@ export interface Tidegate extends Peer {
   readonly startTime: number
   /** Calls the API. Rejects if the code in the envelope is not 200. */
   call(path: string, body: unknown): Promise<unknown>
-  /** The same call as a request for the measuring client. */
+  /** As `call`, as a request for the measuring client. */
   exchange(path: string, body: unknown): Exchange
 }
 

@@ -75,7 +75,7 @@ interface AccountDependencies<Item extends AccountItem> {
   readonly uploads: UploadServer
   readonly offline: OfflineApi
   readonly http: HttpClient
-  /** That of the gateway's own downloads. */
+  /** The User-Agent of the gateway's own downloads. */
   readonly userAgent: string
   readonly rootId: string
   /** See `Traits`. */

@@ -112,7 +112,7 @@ export class FilesApi implements AccountApi<Item115> {
     await this.#change('files/move', { pid: folder, 'fid[0]': id }, { repeatable: true })
   }
 
-  /** To the recycle bin. */
+  /** Moves the item to the recycle bin. */
   async remove({ id }: Pick<Item115, 'id'>, { signal }: VendorOptions = {}): Promise<void> {
     await this.#change('rb/delete', { 'fid[0]': id }, { signal })
   }
@@ -172,7 +172,7 @@ export class FilesApi implements AccountApi<Item115> {
     if (codeOf(data) === wrongOrderCode) {
       return { by: textOf(field(data, 'order')), ascending: flagOf(field(data, 'is_asc')) }
     }
-    // Of a folder that does not exist, the server lists the root.
+    // For a folder that does not exist, the server lists the root.
     if (textOf(field(data, 'cid')) !== folderId) throw new GatewayError('not_found')
     const items = field(data, 'data')
     // It must not look like an empty folder.

@@ -20,12 +20,12 @@ import { BodyReader, contiguousParts, sendParts, withBody } from '../lib/streams
 
 /** A file that is to be stored. */
 export interface HashedFile {
-  /** Id of its folder. */
+  /** The id of the folder of the file. */
   readonly folder: string
   readonly name: string
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number
-  /** Lower-case hexadecimal. */
+  /** The SHA-1 in lower-case hexadecimal. */
   readonly sha1: string
 }
 
@@ -47,7 +47,7 @@ export interface Challenge {
 
 export interface Proof {
   readonly key: string
-  /** Upper-case hexadecimal. */
+  /** The digest in upper-case hexadecimal. */
   readonly digest: string
 }
 

@@ -36,8 +36,8 @@ export interface LinkRequest {
   /** What the server knows the file by. */
   readonly key: string
   /**
-   * For a client with this User-Agent. As `linkOf`; rejects with `not_found`. It serves several readers, so no signal
-   * aborts it.
+   * Requests a link for a client with this User-Agent. Resolves as `linkOf`; rejects with `not_found`. It serves
+   * several readers, so no signal aborts it.
    */
   readonly request: (userAgent: string) => Promise<Link | undefined>
 }
@@ -99,7 +99,7 @@ export class Downloads115 {
 
   constructor(
     private readonly http: HttpClient,
-    /** That of the gateway's own requests for links, and of its downloads. */
+    /** The User-Agent of the gateway's own requests for links, and of its downloads. */
     private readonly userAgent: string,
   ) {
     this.#links = new LinkCache({

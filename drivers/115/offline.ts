@@ -15,7 +15,7 @@ const address = 'https://lixian.115.com/lixian/?ct=lixian'
 /** Codes of the removal of a task that is not listed. */
 const unknownTaskCodes = [1001, 990002, 40100000]
 
-/** By the web API. */
+/** Offline downloads by the web API. */
 export class OfflineDownloads115 implements OfflineApi {
   constructor(
     private readonly session: WebSession,
@@ -58,9 +58,9 @@ export class OfflineDownloads115 implements OfflineApi {
   }
 }
 
-/** More pages are not read. */
+/** Maximum pages that are read. */
 const maxPages = 1000
-/** By the field `status` of a task. */
+/** The states by the field `status` of a task. */
 const states: Readonly<Record<string, RemoteDownload['state']>> = {
   '-1': 'failed',
   '0': 'waiting',
@@ -98,7 +98,7 @@ function downloadOf(task: unknown): ListedDownload {
   }
 }
 
-/** By the official API. */
+/** Offline downloads by the official API. */
 export class Open115Downloads implements OfflineApi {
   constructor(private readonly api: Open115Api) {}
 

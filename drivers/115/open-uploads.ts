@@ -62,7 +62,7 @@ export class Open115Uploads implements UploadServer {
   }
 }
 
-/** By what the server recognizes an upload. */
+/** What the server recognizes an upload by. */
 function identityOf({ folder, sha1 }: HashedFile) {
   return { target: `U_1_${folder}`, fileid: sha1.toUpperCase() }
 }

@@ -104,7 +104,7 @@ export class ShareApi {
     const { shareCode, receiveCode, pageSize } = this.options
     const query = { share_code: shareCode, receive_code: receiveCode, cid: folderId, offset, limit: pageSize }
     const url = withQuery(`${host}/share/snap`, query)
-    // Of an expired share, some answers say that the call has failed.
+    // For an expired share, some answers say that the call has failed.
     const { data } = await this.session.call({ url, signal, accepts: (answer) => stateOf(answer) !== undefined })
     const state = stateOf(data)
     if (state !== undefined && state !== readableState) {
@@ -116,7 +116,7 @@ export class ShareApi {
     if (list === undefined) throw protocolViolation('sent no list of the share')
     const received = listOf(list)
     const items = received.flatMap((each) => sharedItem(each) ?? [])
-    // Of a folder that does not exist, the server may list the whole share.
+    // For a folder that does not exist, the server may list the whole share.
     if (folderId !== '' && items.some(({ parent }) => parent !== '' && parent !== folderId)) {
       throw new GatewayError('not_found')
     }

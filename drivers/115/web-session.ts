@@ -62,7 +62,7 @@ export class WebSession {
     private readonly options: ClientOptions,
     private readonly env: DriverEnv,
     readonly appVersion: string,
-    /** Without cookie until the sign-in. */
+    /** The client, without cookie until the sign-in. */
     private client: ApiClient<string>,
   ) {}
 
@@ -87,7 +87,7 @@ export class WebSession {
     return browserAgent(this.appVersion)
   }
 
-  /** For requests that are not calls: without cookie, and not limited. */
+  /** The client for requests that are not calls: without cookie, and not limited. */
   get http(): HttpClient {
     return this.client.http
   }

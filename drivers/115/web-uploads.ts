@@ -180,11 +180,11 @@ export interface SignedUpload {
   readonly userKey: string
   /** SHA-1 of the file, in upper-case hexadecimal. */
   readonly sha1: string
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number
   /** `U_1_` and the id of the folder. */
   readonly target: string
-  /** Milliseconds since 1970. */
+  /** The time of the request in milliseconds since 1970. */
   readonly time: number
   readonly appVersion: string
   /** The proof that the server has asked for; empty texts without one. */

@@ -18,7 +18,7 @@ import { stagingRun } from '../lib/staged-files/staged-names.js'
 import type { HashUploads, HashedFile, UploadPlace } from './hash-uploads.js'
 
 export interface HashedItem extends FileItem {
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number
   /** Lower-case hexadecimal; undefined for a folder. */
   readonly sha1: string | undefined

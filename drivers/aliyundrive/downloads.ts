@@ -11,7 +11,7 @@ import { protocolViolation, serverName } from './errors.js'
 
 /** Milliseconds for which a link is used: the server allows less than one request for a link per second. */
 const linkLifetime = 60_000
-/** Its links lead to nothing when their file is removed. */
+/** Whether links may be used again: they lead to nothing when their file is removed. */
 const mayReuse = true
 
 export class AliyundriveDownloads {

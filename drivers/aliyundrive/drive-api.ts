@@ -24,7 +24,7 @@ const maxPages = 5000
 interface DriveApiOptions {
   readonly client: ApiClient<TokenPair>
   readonly driveId: string
-  /** Empty: as the server likes. */
+  /** What listings are ordered by; empty: as the server likes. */
   readonly orderBy: string
   readonly orderDirection: string
   /** Whether removed entries go to the recycle bin. */
@@ -32,14 +32,14 @@ interface DriveApiOptions {
 }
 
 export interface FilePlace {
-  /** Id of the folder. */
+  /** The id of the folder. */
   readonly folder: string
   readonly name: string
 }
 
 export interface NewFile extends FilePlace {
   readonly size: number
-  /** Number of its parts. */
+  /** The number of parts of the file. */
   readonly parts: number
   readonly modified: Date
   /** SHA-1 of its first KiB, to ask whether the server may know the file. */
@@ -62,7 +62,7 @@ export interface BegunUpload {
 
 /** URLs of the content of a file. */
 export interface DownloadLinks {
-  /** Empty if there is none. */
+  /** The URL of the whole content; empty if there is none. */
   readonly url: string
   /** URLs of the parts of a live photo, by their format. */
   readonly streams: Readonly<Record<string, string>>
@@ -150,13 +150,13 @@ export class DriveApi {
     return idOf(data)
   }
 
-  /** Other entries may have the name. Resolves to the id. */
+  /** Renames an entry. Other entries may have the name. Resolves to the id. */
   async rename(id: string, name: string, signal?: AbortSignal): Promise<string> {
     const { data } = await this.#change('openFile/update', { file_id: id, name, check_name_mode: 'ignore' }, signal)
     return idOf(data)
   }
 
-  /** Other entries there may have its name. Resolves to the id. */
+  /** Moves an entry. Other entries there may have its name. Resolves to the id. */
   async move(id: string, folder: string, signal?: AbortSignal): Promise<string> {
     const fields = { file_id: id, to_parent_file_id: folder, check_name_mode: 'ignore' }
     const { data } = await this.#change('openFile/move', fields, signal)

@@ -20,7 +20,7 @@ class AliyundriveAnswer extends Error {
 /** Codes that ask for a new access token. */
 const expiredCodes = ['AccessTokenInvalid', 'AccessTokenExpired', 'I400JD']
 
-/** By what the code begins with; the first that matches counts. */
+/** What codes mean, by what they begin with; the first that matches counts. */
 const meanings: readonly (readonly [RegExp, ErrorCode, string?])[] = [
   [/^NotFound/, 'not_found'],
   [/^AlreadyExist/, 'exists'],

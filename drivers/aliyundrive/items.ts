@@ -4,18 +4,18 @@ import { bytesOf, field, textOf, timeOf } from '../lib/json-api/lenient.js'
 import type { IdItem } from '../lib/cloud/shown-names.js'
 
 export interface AliyundriveItem extends IdItem {
-  /** Bytes; 0 for a folder. */
+  /** The size in bytes; 0 for a folder. */
   readonly size: number
   /** When it was created or changed, whichever is later: of two with one name, the newer one has it. */
   readonly modified: Date
   readonly updated: Date | undefined
   readonly created: Date | undefined
-  /** Lower-case hexadecimal. */
+  /** The SHA-1 in lower-case hexadecimal. */
   readonly sha1: string | undefined
   readonly thumbnailUrl: string | undefined
 }
 
-/** Undefined if it has no id. */
+/** Reads an item of an answer. Undefined if it has no id. */
 export function itemOf(value: unknown): AliyundriveItem | undefined {
   const id = textOf(field(value, 'file_id'))
   if (id === '') return undefined

@@ -24,7 +24,7 @@ const retryDelay = 500
 /** The tokens of a storage. `close` of the client that uses them closes the renewal. */
 export interface TokenSource {
   readonly renewal: Renewal<TokenPair>
-  /** For the requests of the renewal. */
+  /** The client for the requests of the renewal. */
   readonly client: ApiClient
 }
 

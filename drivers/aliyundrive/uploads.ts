@@ -21,7 +21,7 @@ import type { TokenPair } from './tokens.js'
 interface AliyundriveUploadsOptions {
   readonly api: DriveApi
   readonly http: HttpClient
-  /** For the internal network of Aliyun; undefined: it is not used. */
+  /** The client for the internal network of Aliyun; undefined: it is not used. */
   readonly internalHttp: HttpClient | undefined
   readonly renewal: Renewal<TokenPair>
   /** Whether files that the server knows are not sent. */
@@ -41,7 +41,7 @@ export interface UploadedFile extends FilePlace {
 /** An upload of an earlier run, and what of it is stored. */
 export interface ResumedUpload {
   readonly upload: BegunUpload
-  /** Bytes. */
+  /** Bytes that are stored. */
   readonly stored: number
 }
 
@@ -52,7 +52,7 @@ const linkLifetime = 50 * 60_000
 const linkBatch = 100
 
 const publicAddress = 'https://cn-beijing-data.aliyundrive.net/'
-/** The same store in the internal network of Aliyun, which has no TLS. */
+/** The address of this store in the internal network of Aliyun, which has no TLS. */
 export const internalAddress = 'http://ccp-bj29-bj-1592982087.oss-cn-beijing-internal.aliyuncs.com/'
 
 export class AliyundriveUploads {
@@ -210,7 +210,7 @@ export class AliyundriveUploads {
   }
 }
 
-/** By which a later run finds the upload. */
+/** The token by which a later run finds the upload. */
 export function tokenOf({ fileId, uploadId }: BegunUpload, { folder, name, size }: UploadedFile): string {
   return JSON.stringify({ fileId, uploadId, folder, name, size })
 }

@@ -19,15 +19,15 @@ const notReadyReply = 500
 
 /** Extensions of RFC 959 that the server announces in its reply to FEAT (RFC 2389). */
 interface Features {
-  /** MLST and MLSD (RFC 3659 §7). */
+  /** Whether there are MLST and MLSD (RFC 3659 §7). */
   readonly machineListings: boolean
-  /** MFMT. */
+  /** Whether there is MFMT. */
   readonly setsTimes: boolean
-  /** REST in stream mode (RFC 3659 §5). */
+  /** Whether there is REST in stream mode (RFC 3659 §5). */
   readonly restarts: boolean
-  /** SIZE. */
+  /** Whether there is SIZE. */
   readonly tellsSizes: boolean
-  /** MDTM. */
+  /** Whether there is MDTM. */
   readonly tellsTimes: boolean
 }
 

@@ -72,7 +72,8 @@ export class FtpConnections {
   }
 
   /**
-   * The same for idempotent work: if the connection turns out to be lost, `work` is retried once on another connection.
+   * As `use`, for idempotent work: if the connection turns out to be lost, `work` is retried once on another
+   * connection.
    */
   async useWithRetry<T>(
     use: Use,

@@ -25,7 +25,7 @@ const protocolViolation = (server: string) => `the ${server} violates the protoc
 
 type Meaning = readonly [ErrorCode, ((server: string, code: string) => string)?]
 
-/** By error code of the system, of TLS, or of the HTTP parser of Node (by its prefix `HPE_`). */
+/** What errors mean, by error code of the system, of TLS, or of the HTTP parser of Node (by its prefix `HPE_`). */
 const meanings: Readonly<Record<string, Meaning>> = {
   ECONNREFUSED: ['unavailable', unreachable],
   ENOTFOUND: ['unavailable', unreachable],

@@ -21,7 +21,7 @@ interface CachedFolder {
 }
 
 export class FolderHandleCache {
-  /** By path of the host. */
+  /** The open folders by their paths on the host. */
   readonly #cached = new LRUCache<string, CachedFolder>({
     max: maxHandles,
     ttl: lifetime,

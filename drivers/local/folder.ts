@@ -5,7 +5,7 @@ import type { Syscalls } from './syscalls.js'
 
 /** An open folder inside the root. The owner closes it. */
 export interface Folder {
-  /** Its real path on the host. */
+  /** The real path of the folder on the host. */
   readonly host: string
   readonly calls: Syscalls
   /** The path of a name in this folder, to pass to system calls. */
@@ -30,7 +30,7 @@ export interface Folder {
 export class HandleFolder implements Folder {
   readonly selfPath: string
   #references = 1
-  /** It cannot change while the folder is open. */
+  /** The device of the folder, which cannot change while it is open. */
   #device: bigint | undefined
 
   constructor(

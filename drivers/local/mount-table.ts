@@ -103,7 +103,7 @@ export class MountTable {
     this.#points = mounts
       .filter(({ path }) => contains(this.root, path) || contains(path, this.root))
       .map(({ type, path }) => ({ path, isLocal: localTypes.has(type) }))
-      // Of several mounts at one path, the last one is in effect.
+      // The last one of several mounts at a path is in effect.
       .reverse()
       .sort((a, b) => b.path.length - a.path.length)
     const hasRoot = this.#points.some(({ path }) => contains(path, this.root))

@@ -65,7 +65,7 @@ export async function receive(
 
 /** Collects chunks in pooled buffers and writes them, one write at a time. */
 class FileSink implements Sink {
-  /** Only the last one may be partially filled. */
+  /** The buffers that are filled. Only the last one may be partially filled. */
   readonly #buffers: Buffer[] = []
   #bufferedBytes = 0
   /** Bytes written, including the pending write. */

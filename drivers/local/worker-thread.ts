@@ -92,7 +92,7 @@ export class WorkerThread {
 }
 
 let thread: WorkerThread | undefined
-/** After a failed start, the time of the next attempt. */
+/** The time of the next attempt after a failed start. */
 let retryAfter = 0
 
 /**

@@ -27,7 +27,7 @@ interface MemoryFile {
 interface MemoryFolder {
   readonly kind: 'folder'
   name: string
-  /** By name; by case-folded name if names are not case-sensitive. */
+  /** The members by name; by case-folded name if names are not case-sensitive. */
   readonly children: Map<string, MemoryNode>
   modified: Date
   mode: number
@@ -403,7 +403,7 @@ const blockSize = 256 * 1024
 
 /** File content, in blocks, so that growing it does not copy the whole file. */
 class Content {
-  /** By block number. Blocks that were never written are absent and read as zeros. */
+  /** The blocks by number. Those that were never written are absent and read as zeros. */
   readonly #blocks = new Map<number, Buffer>()
   #size = 0
 

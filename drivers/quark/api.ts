@@ -13,9 +13,9 @@ import type { QuarkVendor } from './vendor.js'
 
 interface Call {
   readonly query?: Readonly<Record<string, string>>
-  /** Makes it a POST. */
+  /** What is sent as JSON. It makes the call a POST. */
   readonly json?: object
-  /** Of a POST: it may be sent again if its answer is lost. */
+  /** Whether a POST may be sent again if its answer is lost. */
   readonly repeatable?: boolean
   readonly signal?: AbortSignal | undefined
 }
@@ -30,7 +30,7 @@ export interface ListingOrder {
 export interface FileToUpload {
   readonly parentId: string
   readonly name: string
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number
   readonly mime: string
   readonly modified: Date | undefined
@@ -73,7 +73,7 @@ export class QuarkApi {
   constructor(
     private readonly client: ApiClient<string>,
     private readonly vendor: QuarkVendor,
-    /** Absent: as the service likes. */
+    /** The order of listings. Absent: as the service likes. */
     private readonly order?: ListingOrder,
   ) {
     this.#recent = new RecentChanges(vendor.listingLag)

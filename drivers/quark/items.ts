@@ -3,7 +3,7 @@ import { bytesOf, field, flagOf, numberOf, textOf, timeOf } from '../lib/json-ap
 import type { IdItem } from '../lib/cloud/shown-names.js'
 
 export interface QuarkItem extends IdItem {
-  /** Bytes; 0 for a folder. */
+  /** The size in bytes; 0 for a folder. */
   readonly size: number
   readonly isVideo: boolean
 }

@@ -38,7 +38,7 @@ export interface FileToStage {
   readonly parentId: string
   readonly stagedName: string
   readonly mime: string
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number
   readonly hashes: FileHashes
   readonly modified: Date | undefined
@@ -143,7 +143,7 @@ export class QuarkUpload {
 /** The client of the object store that the API signs requests for. */
 const storeClient = 'aliyun-sdk-js/6.6.1 Chrome 98.0.4758.80 on Windows 10 64-bit'
 
-/** Of both services. */
+/** The Referer of requests to the object store, for both services. */
 const referer = 'https://pan.quark.cn/'
 
 /** One upload: its parts go to the object store, which accepts requests that the API has signed. */

@@ -5,7 +5,7 @@ export interface QuarkVendor {
   readonly name: string
   /** Name of the server in error reasons. */
   readonly server: string
-  /** With a trailing slash. */
+  /** The URL of the API, with a trailing slash. */
   readonly api: URL
   /** The domain of all its hosts: of the API, of uploads and of downloads. */
   readonly domain: string

@@ -90,7 +90,7 @@ export class RcloneFiles {
     if (path === '/') {
       if (!isMissing(error)) throw error
       if (!this.traits.emptyFolders) return []
-      // Its files must not look deleted.
+      // The files of the storage must not look deleted.
       throw new GatewayError('unavailable', { reason: 'the folder of the remote does not exist', cause: error })
     }
     const { at, item } = await this.stat(path, signal)

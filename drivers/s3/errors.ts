@@ -11,7 +11,7 @@ const credentials: Meaning = [
 const expired: Meaning = ['denied', 'the credentials of this storage have expired']
 const rateLimited: Meaning = ['unavailable', 'the S3 server asks for fewer requests']
 
-/** By the error code in the response, or the name of the SDK's error. */
+/** What errors mean, by the error code in the response, or the name of the SDK's error. */
 const meanings: Readonly<Record<string, Meaning>> = {
   NoSuchKey: ['not_found'],
   NotFound: ['not_found'],

@@ -28,13 +28,13 @@ interface SftpStagedFile {
 }
 
 export class SftpStaging {
-  /** For servers that cannot replace by renaming. */
+  /** The replacements on servers that cannot replace by renaming. */
   readonly replacements: Replacements
   /** The name of this run of the daemon. */
   readonly #instance: string
   /** Server paths of the staged files that are being written. */
   readonly #open = new Set<string>()
-  /** Of the names whose files are replaced. */
+  /** Serializes the replacements of each name. */
   readonly #mutex = new KeyedMutex()
 
   constructor(

@@ -20,8 +20,8 @@ const status = promisify(fstat)
 const closeWait = '08'
 
 /**
- * Those of the sockets whose other end has closed or reset the connection. `server` is what accepted them. Returns none
- * where the tables are not available, as on other systems than Linux. Never rejects.
+ * Which of these sockets have a connection that the other end has closed or reset. `server` is what accepted them.
+ * Returns none where the tables are not available, as on other systems than Linux. Never rejects.
  */
 export async function closedByPeer(server: Server, sockets: readonly Socket[]): Promise<readonly Socket[]> {
   const first = await statesByInode()

@@ -37,7 +37,7 @@ interface HttpListenerOptions extends ListenOptions {
 export class HttpListener implements ProtocolServer {
   readonly #server: Server
   readonly #options: HttpListenerOptions
-  /** The longest first. */
+  /** The handlers, the one with the longest prefix first. */
   readonly #handlers: readonly { readonly prefix: string; readonly below: string; readonly handler: RequestHandler }[]
   readonly #connections = new Map<Socket, HttpConnection>()
   /** The next check for clients that have gone. Undefined while no request is running. */
@@ -188,7 +188,7 @@ function newServer(
     handle,
   )
   certificate.onChange((pair) => server.setSecureContext(pair))
-  // Its class has all methods and events of the other one (Node.js: lib/https.js), but is declared as another.
+  // This class has all methods and events of the other one (Node.js: lib/https.js), but is declared as another.
   return server
 }
 

@@ -5,7 +5,7 @@ import { readProxyHeaders, type ProxyHeaders } from './proxy-protocol.js'
 
 export interface ListenOptions {
   readonly host: string
-  /** 0: any free port. */
+  /** The port; 0: any free one. */
   readonly port: number
   /** Absent: no connection begins with a PROXY header. */
   readonly proxied?: ProxyHeaders

@@ -45,7 +45,7 @@ export function readProxyHeaders(server: Server, { proxies, log }: ProxyHeaders)
   const accept = (socket: Socket) => {
     for (const listener of listeners) listener.call(server, socket)
   }
-  /** Of connections of a TLS server, by the other end. */
+  /** The clients of connections of a TLS server, by the other end. */
   const clients = new Map<string, string | undefined>()
   server.prependListener('secureConnection', (secure: Socket) => {
     const client = clients.get(endOf(secure))
@@ -180,7 +180,7 @@ function parseBinary(bytes: Buffer): Header | undefined {
   const addresses = bytes.subarray(fixedLength, length)
   if (family === 0x11 && addresses.length >= 12) return { length, client: addresses.subarray(0, 4).join('.') }
   if (family === 0x21 && addresses.length >= 36) return { length, client: ipv6Of(addresses.subarray(0, 16)) }
-  // Of other families the address is not known (§2.2: the receiver must accept them).
+  // The address is not known for other families (§2.2: the receiver must accept them).
   if (family === 0x11 || family === 0x21) throw new Error('its PROXY header is invalid')
   return { length, client: undefined }
 }

@@ -179,7 +179,7 @@ function firstChunks(
       request.pause()
       onClose()
     }, maxWholeTime)
-    // Its 'close' may have been emitted.
+    // The 'close' of the request may have been emitted.
     if (request.destroyed) onClose()
     else {
       // 'close' follows an error, and reports it.
@@ -240,7 +240,7 @@ function bodyStream(request: IncomingMessage, joinsAll = false): DetachableReada
     if (!request.complete) body.destroy(bodyCut())
   }
   if (request.destroyed) {
-    // Its 'close' may have been emitted. What it has received is lost, even if it is complete.
+    // The 'close' of the request may have been emitted. What it has received is lost, even if it is complete.
     process.nextTick(() => body.destroy(bodyCut()))
   } else {
     request.on('data', onData).on('end', onEnd).on('close', onClose)

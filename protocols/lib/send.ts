@@ -25,7 +25,7 @@ import { readPart, sendPart } from './file-body.js'
 import { parseRange, type Part } from './ranges.js'
 
 interface Presentation {
-  /** Added to every response. */
+  /** Headers that are added to every response. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Media type. Default: by the extension of the name. */
   readonly type?: string | undefined
@@ -41,7 +41,7 @@ interface Presentation {
 export interface SendOptions extends Presentation {
   readonly fs: VirtualFs
   readonly path: Path
-  /** By which the client knows the file. Default: that of the path. */
+  /** The name by which the client knows the file. Default: that of the path. */
   readonly name?: string | undefined
   /** Access options. Default of `signal`: aborts when the client disconnects. */
   readonly access?: AccessOptions | undefined
@@ -126,7 +126,7 @@ function sendFound(
   response.writeHead(result.status, result.headers).end()
 }
 
-/** Without a range: the whole file. */
+/** Reads the file from its storage. Without a range: the whole file. */
 type ReadRange = (range?: ByteRange) => Promise<Readable>
 
 /** A file to send: by its handle if the backend supports that, otherwise by one stream for each range. */

@@ -1,7 +1,7 @@
 /** Headers of responses to visitors of shares. */
 import type { ServerResponse } from 'node:http'
 
-/** Those of all responses: nothing leads others to a share. */
+/** Sets the headers that all responses to visitors have: nothing leads others to a share. */
 export function setVisitorHeaders(response: ServerResponse): void {
   response.setHeader('Referrer-Policy', 'no-referrer')
   response.setHeader('X-Robots-Tag', 'noindex')

@@ -41,7 +41,7 @@ interface SftpConnectionOptions {
   readonly pseudonym: string | undefined
   /** The key exchanges of connections that have signed in, by user. */
   readonly rekeys: KeyExchanges
-  /** Of the first key exchange. */
+  /** The turn of this connection for its first key exchange. */
   readonly turn: KeyExchangeTurn
 }
 
@@ -53,14 +53,14 @@ export class SftpConnection {
   readonly #readGate: ReadGate
   readonly #log: Log
   readonly #loginTimer: NodeJS.Timeout
-  /** Until the first key exchange. */
+  /** Runs until the first key exchange. */
   #startTimer: NodeJS.Timeout | undefined
   /** When the first key exchange began, in milliseconds. */
   #started = Infinity
   #idleTimer: NodeJS.Timeout | undefined
   #connection: Connection | undefined
   #principal: Principal | undefined
-  /** Once the user has signed in. */
+  /** The bytes that are not sent yet, counted once the user has signed in. */
   #unsent: HeldBytes | undefined
   /** Set when the user has signed in. */
   #release: Release | undefined

@@ -209,7 +209,7 @@ interface CopyRange {
   readonly start: number
   readonly length: number
   readonly to: WorkingFile
-  /** Undefined: append. */
+  /** The position in the target file; undefined: append. */
   readonly target: number | undefined
 }
 

@@ -12,7 +12,7 @@ import type { Log } from '../../src/base/log.js'
 import type { ProtocolSecrets } from '../../src/gateway/protocol-gateway.js'
 
 interface KeyPair {
-  /** In OpenSSH's format. */
+  /** The private key in OpenSSH's format. */
   readonly private: string
   /** A line of an authorized_keys file. */
   readonly public: string

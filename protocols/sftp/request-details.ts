@@ -5,12 +5,12 @@ import { FieldReader, MalformedPacket, type Packet } from './packets.js'
 import { packetType } from './wire.js'
 
 interface RequestDetails {
-  /** As in the draft, or the name of an extension. */
+  /** The name of the request in the draft, or the name of an extension. */
   readonly request: string
   readonly path?: Path | undefined
 }
 
-/** By the name of the request, what its first field is; if absent, neither a path nor a handle. */
+/** What the first field of a request is, by the name of the request; if absent, neither a path nor a handle. */
 const subjects: Readonly<Record<string, 'path' | 'handle'>> = {
   open: 'path',
   close: 'handle',

@@ -77,7 +77,7 @@ export function sftpServer(
   const keyExchanges = new KeyExchanges(limits.keyExchanges)
   const rekeys = new KeyExchanges(limits.keyExchanges)
   const connections = new Map<Socket, SftpConnection>()
-  /** Those that have signed in, by user. */
+  /** The connections that have signed in, by user. */
   const signedIn = new FairShare(limits.connections)
   /** Ended connections whose files are not closed yet. */
   const closing = new Set<SftpConnection>()

@@ -61,7 +61,7 @@ export class SftpSession {
   readonly #output: Output
   readonly #state: SessionState
   readonly #disconnected = sharedController()
-  /** Joined once for all requests. */
+  /** Aborts requests when the client disconnects or the session is revoked; joined once for all requests. */
   readonly #stopped: ReturnType<typeof joinSignals>
   /** For each handle, a promise that resolves when the response to its last READ is queued. */
   readonly #lastReads = new Map<string, Promise<void>>()

@@ -42,7 +42,7 @@ export const statusCode = {
 } as const
 export type StatusCode = (typeof statusCode)[keyof typeof statusCode]
 
-/** draft §6.3 */
+/** The flags of OPEN (draft §6.3). */
 export const openFlag = {
   read: 0x01,
   write: 0x02,
@@ -52,7 +52,7 @@ export const openFlag = {
   exclusive: 0x20,
 } as const
 
-/** draft §5 */
+/** The flags of attributes (draft §5). */
 export const attributeFlag = {
   size: 0x01,
   owner: 0x02,

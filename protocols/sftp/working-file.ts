@@ -20,7 +20,7 @@ interface Write {
   readonly kind: 'write'
   readonly data: readonly Buffer[]
   readonly length: number
-  /** Undefined: append. */
+  /** The position in the file; undefined: append. */
   readonly position: number | undefined
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
@@ -45,7 +45,7 @@ export class WorkingFile {
   #modified: Date | undefined
   /** Time of the last change of the content by this session; undefined: none since the entry was determined. */
   #written: Date | undefined
-  /** There are bytes or attributes that `commit` has not published yet. */
+  /** Whether there are bytes or attributes that `commit` has not published yet. */
   #changed = false
   /** Error of a failed write to the staged file, which must not be published then. */
   #failure: GatewayError | undefined

@@ -51,7 +51,7 @@ interface KnownCaller {
   readonly header: string
   readonly address: string
   readonly caller: Caller
-  /** In milliseconds since 1970. */
+  /** When the password was verified, in milliseconds since 1970. */
   readonly verified: number
 }
 

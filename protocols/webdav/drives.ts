@@ -27,13 +27,13 @@ import { sendStatus, type Command } from './webdav-request.js'
 /** What of a share a request is about. */
 interface DriveTarget<Tree> {
   readonly fs: Tree
-  /** Within `fs`. */
+  /** The path within `fs`. */
   readonly path: Path
-  /** Of every href: the URL of the root of `fs`. */
+  /** The prefix of every href: the URL of the root of `fs`. */
   readonly prefix: string
-  /** Those of the request, with paths within `fs`. */
+  /** The headers of the request, with paths within `fs`. */
   readonly headers: DavHeaders
-  /** By which visitors know what has the path; undefined: the name of the path. */
+  /** The name by which visitors know what has the path; undefined: the name of the path. */
   readonly name: string | undefined
 }
 
@@ -61,7 +61,7 @@ type DriveGateway = Pick<ProtocolGateway, 'accounts' | 'visitorAccess'>
 export class Drives {
   constructor(
     private readonly gateway: DriveGateway,
-    /** That of this protocol. */
+    /** The path prefix of this protocol. */
     private readonly prefix: string,
   ) {}
 
@@ -187,7 +187,7 @@ const looks: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PROPFIND'])
 
 /** The error that a visitor gets of a request with this method. */
 export function visitorFailure(thrown: unknown, method = 'GET'): unknown {
-  // Its path is one of the visitor, and nobody is named.
+  // The path of such an error is one of the visitor, and nobody is named.
   if (thrown instanceof WebdavError || thrown instanceof LockedError) return thrown
   if (!looks.has(method) && toGatewayError(thrown).code === 'denied')
     return new GatewayError('denied', { cause: thrown })

@@ -3,7 +3,7 @@ import { GatewayError } from '../../src/base/errors.js'
 import type { Path } from '../../src/base/path.js'
 import type { IfCondition, IfList, IfResource } from '../../src/tree/preconditions.js'
 
-/** Each may cost a call of the backend. The tokens of a client's locks are conditions too. */
+/** Maximum conditions: each may cost a call of the backend. The tokens of a client's locks are conditions too. */
 const maxConditions = 200
 
 /**

@@ -19,7 +19,7 @@ type NamesOptions = AccessOptions & { readonly names?: readonly string[] | undef
 export class RootsFolder implements ListedTree {
   constructor(
     private readonly name: string,
-    /** Absent: it is empty. */
+    /** The share whose roots the folder has. Absent: it is empty. */
     private readonly share?: OpenShare,
   ) {}
 
@@ -28,7 +28,7 @@ export class RootsFolder implements ListedTree {
     return Promise.resolve()
   }
 
-  /** It has no entity tag, and nobody can lock it. */
+  /** Rejects: the folder has no entity tag, and nobody can lock it. */
   async check(): Promise<void> {
     throw new GatewayError('precondition_failed')
   }
@@ -56,7 +56,7 @@ export class RootsFolder implements ListedTree {
     return below === undefined ? [] : below.fs.properties(below.path, options)
   }
 
-  /** Those of the roots are asked by name: the names of roots whose storage answers. */
+  /** The properties of the roots are asked by name: the names of roots whose storage answers. */
   async memberProperties(path: Path, options: NamesOptions = {}): ReturnType<VirtualFs['memberProperties']> {
     const below = this.#below(path)
     if (below !== undefined) return below.fs.memberProperties(below.path, options)
@@ -66,7 +66,7 @@ export class RootsFolder implements ListedTree {
     return new Map(await Promise.all(found))
   }
 
-  /** That of a storage is its creator's business. */
+  /** Undefined: the usage of a storage is no business of visitors. */
   usageOrUndefined(): Promise<undefined> {
     return Promise.resolve(undefined)
   }

@@ -29,7 +29,7 @@ import { webdav } from './index.js'
 import { hrefOf, locatePath, normalizeHost, type Site, type RequestTarget } from './location.js'
 import { allowedMethods, sendText, sendXml, type Command, type WebdavRequest } from './webdav-request.js'
 
-/** These need nothing of the engine. */
+/** The commands that need nothing of the engine. */
 const directCommands: ReadonlyMap<string, Command> = new Map([
   ['GET', get],
   ['HEAD', get],

@@ -19,7 +19,7 @@ export interface WebdavRequest<Tree = VirtualFs> {
   /** Prefix of every href. */
   readonly prefix: string
   readonly fs: Tree
-  /** By which the caller knows what has the path; undefined: the name of the path. */
+  /** The name by which the caller knows what has the path; undefined: the name of the path. */
   readonly name: string | undefined
   /** Whether the caller is a visitor of a share, who is told nothing of storages. */
   readonly isVisitor: boolean

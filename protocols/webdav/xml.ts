@@ -23,7 +23,7 @@ interface XmlAttribute extends XmlName {
 
 export interface XmlElement extends XmlName {
   readonly prefix: string
-  /** Without namespace declarations. */
+  /** The attributes without namespace declarations. */
   readonly attributes: readonly XmlAttribute[]
   readonly children: readonly (XmlElement | string)[]
   /** `xml:lang` of the element or inherited; empty if there is none. */
@@ -215,7 +215,7 @@ export function textOf(element: XmlElement): string {
 export interface CharacterLimit {
   /** Number of characters that may still be serialized. */
   left: number
-  /** The error of what is longer. */
+  /** Makes the error for what is longer. */
   readonly exceeded: () => GatewayError
 }
 

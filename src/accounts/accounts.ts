@@ -82,7 +82,7 @@ interface AccountsOptions {
   readonly audit?: Pick<Audit, 'record'> | undefined
   /** The other processes that use the same accounts. By default there are none. */
   readonly cluster?: AccountsCluster | undefined
-  /** Milliseconds since 1970. */
+  /** The time in milliseconds since 1970. */
   readonly now?: () => number
 }
 

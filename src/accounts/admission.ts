@@ -14,7 +14,7 @@ import type { Membership } from './principal.js'
 export type AdmissionRefusal = 'account_disabled' | 'account_expired' | 'network_refused' | 'two_step_set_up_required'
 
 export interface AdmissionRequest {
-  /** Milliseconds since 1970. */
+  /** The time in milliseconds since 1970. */
   readonly now: number
   /** The client's, without port. Undefined: unknown, and in no network. */
   readonly address?: string | undefined

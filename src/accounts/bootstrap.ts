@@ -7,7 +7,7 @@ import { allPermissions } from './principal.js'
 
 /** The admin of a new installation. */
 export interface FirstAdmin {
-  /** Absent or empty: a random one. */
+  /** The password; absent or empty: a random one. */
   readonly password?: string | undefined
   /**
    * Called before the admin is stored, so that no admin exists whose random password was not shown. If several were

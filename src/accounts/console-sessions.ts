@@ -12,9 +12,9 @@ export type { ConsoleSessionRow } from '../database/rows.js'
 
 /** The browser that opens a session. */
 export interface Browser {
-  /** Its address without port. */
+  /** The address of the browser without port. */
   readonly address: string
-  /** Its header User-Agent; empty if there is none. */
+  /** The header User-Agent of the browser; empty if there is none. */
   readonly userAgent: string
 }
 
@@ -35,7 +35,7 @@ interface ConsoleSessionsOptions {
   readonly onRemoved: (row: ConsoleSessionRow) => void
   /** Lifetime of a session, in hours. */
   readonly hours: number
-  /** Milliseconds since 1970. */
+  /** The time in milliseconds since 1970. */
   readonly now: () => number
 }
 

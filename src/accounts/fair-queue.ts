@@ -37,7 +37,7 @@ interface WaitingJob {
 interface WaitingParty {
   readonly key: string
   readonly isKnown: boolean
-  /** Oldest first; never empty. */
+  /** The jobs of the party, oldest first; never empty. */
   readonly places: WaitingJob[]
 }
 
@@ -47,7 +47,7 @@ interface WaitingParty {
  * in the opposite order if many wait.
  */
 export class FairQueue {
-  /** In the order in which they came. */
+  /** The parties that wait, in the order in which they came. */
   readonly #waiting = new Map<string, WaitingParty>()
   readonly #recent: RecentCounts
   /** The party whose job runs. */

@@ -44,7 +44,7 @@ export class Groups {
 
   constructor(private readonly options: GroupsOptions) {}
 
-  /** The same object until the groups change. */
+  /** What the user has by its groups: the same object until the groups change. */
   of(userId: number): Membership {
     return this.#byUser.get(userId) ?? noMembership
   }
@@ -105,7 +105,7 @@ export class Groups {
     })
   }
 
-  /** Also deletes its grants. Rejects with `not_found`. */
+  /** Deletes a group and its grants. Rejects with `not_found`. */
   async delete(id: number): Promise<void> {
     const { queue, store } = this.options
     await queue.add(async () => {
@@ -237,7 +237,7 @@ function shownForm(name: string): string {
   return foldCase(name.replace(/\p{Cf}/gu, '').trim())
 }
 
-/** Bytes. */
+/** Maximum bytes of a name. */
 const maxName = 255
 /** Control characters, and those that change the direction of the text around them. */
 const forbiddenInNames = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/u

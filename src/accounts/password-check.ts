@@ -26,14 +26,14 @@ interface PasswordCheckOptions {
   readonly replaceHash: (userId: number, old: string, hash: string) => Promise<UserRow | undefined>
   readonly limiter: SignInLimiter
   readonly codeLimiter: Pick<CodeLimiter, 'countAttempt'>
-  /** In which slow hashes take their turns. */
+  /** The queue in which slow hashes take their turns. */
   readonly hashes: FairQueue
   readonly now: () => number
 }
 
 /** A secret of two-step verification that an account is about to use. */
 export interface NewSecret {
-  /** In base32. */
+  /** The secret in base32. */
   readonly secret: string
   /** Proves that the user's authenticator app has the secret. */
   readonly code: string

@@ -64,7 +64,7 @@ export async function wrapSaltedHash(salted: string, salt: string): Promise<stri
   return `${saltedScheme}${Buffer.from(salt).toString('base64url')}$${await hashPassword(salted)}`
 }
 
-/** Before the salt and the result of `hashPassword`. */
+/** The prefix of a stored password: a salt and the result of `hashPassword` follow. */
 const saltedScheme = 'salted$'
 
 function saltedHash(hash: string, salt: string): string {

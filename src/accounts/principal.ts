@@ -98,9 +98,12 @@ export interface PrincipalFacts {
   readonly role: Role
   /** Sum of `permissionBits`. */
   readonly permissions: number
-  /** Asked for those of the user at each use, so that a change of members ends no session. Absent: it has none. */
+  /**
+   * The groups, which are asked for those of the user at each use, so that a change of members ends no session. Absent:
+   * it has none.
+   */
   readonly groups?: Pick<Groups, 'of'> | undefined
-  /** Sees only what a grant allows. */
+  /** Whether the user sees only what a grant allows. */
   readonly grantedOnly?: boolean | undefined
   /** The folder of the whole tree that the user sees as `/`. */
   readonly base: Path
@@ -122,7 +125,7 @@ export interface PrincipalFacts {
    * Who holds what is taken of a limited total: the network of a client that has not signed in. By default the user.
    */
   readonly holder?: Holder
-  /** That of the client, without port. Undefined for tasks. */
+  /** The address of the client, without port. Undefined for tasks. */
   readonly address?: string | undefined
   /** What has authenticated it, by its id. Never a secret. */
   readonly credential?: string | undefined
@@ -177,12 +180,12 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     this.signal = facts.signal
   }
 
-  /** That of the user, or that of an admin by one of its groups. No group makes the guest an admin. */
+  /** The role of the user, or that of an admin by one of its groups. No group makes the guest an admin. */
   get role(): Role {
     return this.share === undefined ? this.accountRole : 'general'
   }
 
-  /** Also of a visitor of a share: the role of its creator. */
+  /** As `role`; for a visitor of a share, the role of its creator. */
   get accountRole(): Role {
     return this.membership.isAdmin && this.ownRole !== 'guest' ? 'admin' : this.ownRole
   }
@@ -231,12 +234,12 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     return truncateTo(this.base, segmentsOf(this.base).length - segmentsOf(this.folder).length)
   }
 
-  /** The same principal with the address of its client. */
+  /** This principal with the address of its client. */
   from(address: string): Principal {
     return this.#with({ address })
   }
 
-  /** That of the client, by which wrong folder passwords are counted. */
+  /** The network of the client, by which wrong folder passwords are counted. */
   get network(): string | undefined {
     return this.address === undefined ? undefined : networkOf(this.address)
   }
@@ -254,8 +257,8 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
   }
 
   /**
-   * The same admin with the whole tree as its base. Throws `denied` for any other role, and for a credential that opens
-   * one folder only.
+   * This admin with the whole tree as its base. Throws `denied` for any other role, and for a credential that opens one
+   * folder only.
    */
   withWholeTree(): Principal {
     if (this.role !== 'admin' || this.folder !== root) throw new GatewayError('denied', { detail: 'admins_only' })
@@ -263,7 +266,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
   }
 
   /**
-   * The same principal with the write permission, which the permission for offline downloads includes. Throws `denied`
+   * This principal with the write permission, which the permission for offline downloads includes. Throws `denied`
    * without that permission.
    */
   withDownloadPermissions(): Principal {
@@ -272,8 +275,8 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
   }
 
   /**
-   * The same principal with its paths in the spelling of a backend. `spelled`: another spelling of `path`, a path of
-   * the whole tree at or below the base.
+   * This principal with its paths in the spelling of a backend. `spelled`: another spelling of `path`, a path of the
+   * whole tree at or below the base.
    */
   respelled(path: Path, spelled: Path): Principal {
     if (path === spelled) return this

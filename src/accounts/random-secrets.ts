@@ -12,7 +12,7 @@ const secretLength = 32
 
 /** What is stored of a secret. */
 export interface StoredSecret {
-  /** Its unique readable prefix, used to look it up. */
+  /** The unique readable prefix of the secret, used to look it up. */
   readonly prefix: string
   /** SHA-256 of the whole secret, in hexadecimal. */
   readonly digest: string

@@ -104,7 +104,7 @@ export class Sessions {
     if (credentials.size === 0) this.#users.delete(userId)
   }
 
-  /** The same for one credential of any user. */
+  /** Aborts the sessions of one credential of any user. */
   endCredential(credential: Credential, why: Revocation): void {
     for (const userId of [...this.#users.keys()]) this.end(userId, why, (other) => other === credential)
   }

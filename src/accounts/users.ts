@@ -51,7 +51,7 @@ interface UsersOptions {
   readonly store: Store
   /** Serializes reads and changes of the cached rows. */
   readonly queue: PQueue
-  /** In which slow hashes take their turns. */
+  /** The queue in which slow hashes take their turns. */
   readonly hashes: FairQueue
   readonly groups: () => Pick<Groups, 'assertMayJoin' | 'evictUser' | 'reload'>
   readonly onChanged: UserListener
@@ -67,7 +67,7 @@ export const nameTries = { count: 10, time: 3600_000 }
 export class Users {
   #byId = new Map<number, UserRow>()
   #byName = new Map<string, UserRow>()
-  /** By user id. */
+  /** The names that each user has asked for, by user id. */
   readonly #nameTries: RecentCounts
 
   constructor(private readonly options: UsersOptions) {

@@ -372,7 +372,7 @@ function encoded(event: AuditEvent): { readonly event: AuditEvent; readonly line
 const maxLine = 10_000
 const maxText = 4096
 
-/** The same with texts that every database can store. */
+/** The value with texts that every database can store. */
 function cleanedOf(value: unknown): unknown {
   if (typeof value === 'string') return value.slice(0, maxText).toWellFormed().replaceAll('\0', '\ufffd')
   if (Array.isArray(value)) return value.slice(0, 100).map(cleanedOf)

@@ -8,7 +8,7 @@ const limits = { each: 100, time: 60_000, keys: 10_000 }
 interface Counted {
   readonly until: number
   seen: number
-  /** Those that were not recorded, and the last of them. */
+  /** How many refusals were not recorded, and the last of them. */
   held: number
   last: EventFacts
 }

@@ -31,9 +31,9 @@ interface Target {
 export class AuditLog {
   #place: string
   #target: Target | undefined
-  /** Of the next group. */
+  /** The events of the next group. */
   #waiting: AuditEvent[] = []
-  /** Of all groups. */
+  /** The number of events in all groups. */
   #held = 0
   #lost = 0
   #timer: NodeJS.Timeout | undefined

@@ -29,7 +29,7 @@ export interface TrafficOf extends TrafficSums {
 const none: TrafficSums = { bytesIn: 0, bytesOut: 0, changes: 0, refusals: 0 }
 
 export class Traffic {
-  /** Of this process, since they were stored last, by minute. */
+  /** The sums of this process since they were stored last, by minute. */
   readonly #sums = new Map<number, TrafficSums>()
   readonly #timer: NodeJS.Timeout
 
@@ -54,7 +54,7 @@ export class Traffic {
     if (Object.values(added).some((value) => value > 0)) this.#add(this.now() - (this.now() % 60_000), added)
   }
 
-  /** Those of each period until now, oldest first: also those in which nothing happened. */
+  /** The sums of each period until now, oldest first: also those in which nothing happened. */
   async of(period: TrafficPeriod): Promise<readonly TrafficOf[]> {
     const { length, shown } = trafficPeriods[period]
     const last = Math.floor(this.now() / length) * length

@@ -11,7 +11,7 @@ const maxEntries = 50_000
  * many names removes its own.
  */
 export class PairTable<Value> {
-  /** By name, by address; those of which a value was set last are last. */
+  /** The values by name and address; the addresses of which a value was set last are last. */
   readonly #addresses = new Map<string, Map<string, Value>>()
   #size = 0
 

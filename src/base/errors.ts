@@ -199,7 +199,7 @@ type BackendOperationName =
 /** By which somebody gets to the tree. */
 type AccessOperationName = 'sign in' | 'open signed URL'
 
-/** Those of SFTP that are none of the tree, or a part of one. */
+/** Operations of SFTP that are none of the tree, or a part of one. */
 type HandleOperationName =
   'use handle' | 'truncate' | 'publish partial upload' | 'home folder' | 'expand path' | 'names of users'
 
@@ -248,9 +248,7 @@ export class GatewayError extends Error {
     this.retryAfter = options.retryAfter
   }
 
-  /**
-   * The same error with the operation and the path that the caller knows. Classes that the core distinguishes are kept.
-   */
+  /** This error with the operation and the path that the caller knows. Classes that the core distinguishes are kept. */
   at(op: OperationName | undefined, path: string): GatewayError {
     return new GatewayError(this.code, {
       op,
@@ -351,7 +349,7 @@ export class TreeError extends GatewayError {
     return new TreeError(this.failures, { op, path }, this.count)
   }
 
-  /** The same failures with converted paths and errors. */
+  /** These failures with converted paths and errors. */
   converted(
     pathOf: (path: Path) => Path,
     errorOf: (error: GatewayError) => GatewayError = (error) => error,

@@ -17,11 +17,11 @@ interface FairShareOptions {
   readonly times?: number
   /** The most that one holder may hold, however much is left. */
   readonly most?: number
-  /** Of the error of `take`: by default `busy`. */
+  /** The code of the error of `take`; by default `busy`. */
   readonly code?: 'busy' | 'throttled'
-  /** Of the error of `take`, for users. */
+  /** The reason of the error of `take`, for users. */
   readonly reason?: string
-  /** Of the error of `take`, in seconds. */
+  /** The `retryAfter` of the error of `take`, in seconds. */
   readonly retryAfter?: number
 }
 
@@ -31,7 +31,7 @@ export type Release = () => void
 export class FairShare {
   #held = 0
   readonly #heldBy = new Map<Holder, number>()
-  /** Those who wait, by holder; the holder who was served last is the last. */
+  /** Who waits, by holder; the holder who was served last is the last. */
   readonly #waiting = new Map<Holder, Set<() => void>>()
 
   /** `total`: read at each decision; call `admit` when it has grown. */
@@ -40,12 +40,12 @@ export class FairShare {
     private readonly options: FairShareOptions = {},
   ) {}
 
-  /** What all together hold. */
+  /** What all holders together hold. */
   get held(): number {
     return this.#held
   }
 
-  /** What this one holds. */
+  /** What this holder holds. */
   heldBy(holder: Holder): number {
     return this.#heldBy.get(holder) ?? 0
   }

@@ -10,7 +10,7 @@ const interval = 5
  */
 const turn = 25
 
-/** Those whose loops are in a pause, the longest first. */
+/** What resumes the loops that are in a pause, the one with the longest pause first. */
 const waiting: (() => void)[] = []
 /** How many waited when a loop was resumed last: fewer than now, if that loop pauses again. */
 let others = 0

@@ -8,11 +8,11 @@
 export const rights = ['see', 'read', 'write', 'rename', 'move', 'copy', 'remove', 'share'] as const
 export type Right = (typeof rights)[number]
 
-/** Those to change what is there. Each is a permission and an action too. */
+/** The rights to change what is there. Each is a permission and an action too. */
 export const changingRights = ['write', 'rename', 'move', 'copy', 'remove'] as const satisfies readonly Right[]
 export type ChangingRight = (typeof changingRights)[number]
 
-/** Those that a listing tells of. Each is an action too. */
+/** The rights that a listing tells of. Each is an action too. */
 export const listedRights = [...changingRights, 'share'] as const satisfies readonly Right[]
 export type ListedRight = (typeof listedRights)[number]
 

@@ -33,7 +33,7 @@ import { configOf, openData, withAddressOptions, withCommonOptions, type CommonF
 import { commandLine, daemonRequired, finding, wordFor, type Finding } from './finding.js'
 import { formatTable, print } from './output.js'
 
-/** The same with `--live`: with the start of this program it takes at most 5 seconds. */
+/** Milliseconds for an answer with `--live`: with the start of this program it takes at most 5 seconds. */
 const liveTimeout = 3000
 
 interface CheckFlags extends CommonFlags {

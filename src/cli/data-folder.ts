@@ -107,7 +107,7 @@ export async function inDataFolder<T>(flags: CommonFlags, work: (folder: DataFol
   }
 }
 
-/** The same for a database that is open, and stays open. */
+/** As `inDataFolder`, with a database that is open, and stays open. */
 export async function withAccounts<T>(
   config: Config,
   store: Store,

@@ -5,7 +5,7 @@ import { withoutPassword } from '../database/store-url.js'
 
 export interface Finding {
   readonly what: string
-  /** null: not checked. */
+  /** Whether nothing is wrong; null: not checked. */
   readonly ok: boolean | null
   readonly detail: string
   /** What to do about it, where `ok` is false: a line for a shell, or a sentence. */

@@ -173,7 +173,7 @@ export function addGrantCommands(program: Command): void {
     )
 }
 
-/** All values of an option that is given several times. */
+/** Joins the values of an option that is given several times. */
 function joined(value: string, before: string): string {
   return `${before},${value}`
 }

@@ -20,7 +20,7 @@ import { findUser, parseTime } from './users.js'
 interface FieldFlags extends CommonFlags, PasswordFlags {
   readonly user?: string
   readonly mode?: ShareMode
-  /** False: none. */
+  /** false: the share has no code. */
   readonly password?: boolean
   readonly expires?: string
   readonly visits?: string

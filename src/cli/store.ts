@@ -11,7 +11,7 @@ import { formatTable, print } from './output.js'
 
 /** A database as the command line names it. */
 interface NamedDatabase {
-  /** For `openStore`. */
+  /** Where the database is, as for `openStore`. */
   readonly location: string
   /** The data folder whose daemon would use the file. */
   readonly folder?: string

@@ -23,7 +23,7 @@ const grantedOnlyOption = ['--granted-only', 'the user sees nothing but what a g
 
 export const permissionsHelp = `\nPermissions: ${permissionNames.join(', ')}.`
 
-/** From where, until when and for what an account can be used. */
+/** The flags that say from where, until when and for what an account can be used. */
 interface LimitFlags {
   readonly allowFrom?: string
   readonly expires?: string

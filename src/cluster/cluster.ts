@@ -20,7 +20,7 @@ import type { Mirror } from './shared-path-locks.js'
 export interface Cluster {
   // This process
 
-  /** Its name is the owner of the unfinished work that it adds. `isOver` knows all nodes. */
+  /** This process. Its name is the owner of the unfinished work that it adds. `isOver` knows all nodes. */
   readonly instance: Instance
   /** Whether the others take this process for living, so that what it mirrors is valid and it may change something. */
   readonly isCurrent: boolean
@@ -85,11 +85,11 @@ export interface JoinOptions {
   readonly store: Pick<Store, 'nodes' | 'leases' | 'signIns' | 'shared'>
   /** `runs`: whether the process of another node runs on this machine; undefined if that is unknown. */
   readonly instance: Instance & { readonly runs: (id: string) => boolean | undefined }
-  /** For admins: where the node runs. */
+  /** Where the node runs, as admins read it. */
   readonly name: string
   readonly events: Events
   readonly log: Log
-  /** For tests. */
+  /** The times of heartbeats. Tests choose shorter ones. */
   readonly times?: NodeTimes
 }
 

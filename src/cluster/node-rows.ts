@@ -6,11 +6,11 @@ import type { Store } from '../database/tables.js'
 
 /** Times in milliseconds. All nodes must have the same ones. */
 export interface NodeTimes {
-  /** Between two heartbeats. */
+  /** The time between two heartbeats. */
   readonly interval: number
-  /** Since its last heartbeat, for which a node is current. */
+  /** The time since its last heartbeat for which a node is current. */
   readonly current: number
-  /** Since its last heartbeat, after which a node is dead. */
+  /** The time since its last heartbeat after which a node is dead. */
   readonly dead: number
 }
 
@@ -20,7 +20,7 @@ export interface NodeStatus {
   readonly id: string
   readonly name: string
   readonly version: string
-  /** By protocol: where it accepts connections. */
+  /** Where the node accepts connections, by protocol. */
   readonly addresses: Readonly<Record<string, string>>
   readonly started: Date
   /** Seconds since its last heartbeat, which a node without a shared database sends only when it starts. */

@@ -169,12 +169,12 @@ export class Nodes implements Cluster {
     })
   }
 
-  /** As far as the last heartbeat tells. */
+  /** The time by the clock of the database, as far as the last heartbeat tells. */
   now(): number {
     return Date.now() + this.#clockOffset
   }
 
-  /** As of the last heartbeat. */
+  /** The number of living nodes, as of the last heartbeat. */
   get count(): number {
     return Math.max(1, this.#rows.filter(({ ended }) => ended === undefined).length)
   }

@@ -51,7 +51,7 @@ export interface WriteOptions extends CallOptions {
   readonly beforePublish?: (() => Promise<void>) | undefined
 }
 
-/** Without a length, the range extends to the end. A length of 0 is zero bytes. */
+/** A range of bytes. Without a length, it extends to the end. A length of 0 is zero bytes. */
 export interface ByteRange {
   readonly offset: number
   readonly length?: number | undefined

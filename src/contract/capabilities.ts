@@ -127,7 +127,7 @@ export interface UrlClient {
   readonly address?: string | undefined
 }
 
-/** Of the client, a driver receives what its trait `urlsBoundTo` names. */
+/** The options of `directUrl`. Of the client, a driver receives what its trait `urlsBoundTo` names. */
 export interface DirectUrlOptions extends CallOptions, UrlClient {}
 
 export interface DirectUrl {
@@ -152,7 +152,7 @@ export interface Thumbnail {
   readonly bytes: Buffer
 }
 
-/** In bytes. */
+/** The space of a backend, in bytes. */
 export interface Usage {
   readonly total: number
   readonly used: number
@@ -219,9 +219,9 @@ export interface RemoteDownload {
   readonly id: string
   /** 'done': everything is stored in the folder, though a listing may lag. */
   readonly state: 'waiting' | 'running' | 'done' | 'failed'
-  /** 0 if not known yet. */
+  /** Bytes of the whole download; 0 if not known yet. */
   readonly totalBytes: number
-  /** Never more than `totalBytes`. */
+  /** Bytes that are stored; never more than `totalBytes`. */
   readonly doneBytes: number
   /** The name of the file or folder in the target folder; absent if not known yet. */
   readonly name?: string

@@ -37,7 +37,7 @@ export interface DriverEnv {
    */
   tree(path: Path, shownAt?: (member: Path) => readonly Path[]): TreeDriver
   /**
-   * For connections to hosts that only a server or a user has named. An address that an admin configured is connected
+   * Makes connections to hosts that only a server or a user has named. An address that an admin configured is connected
    * to without it.
    */
   readonly egress: Egress
@@ -65,9 +65,9 @@ export interface DriverEnv {
 
 /** A change that another node has made. */
 export type ChangeElsewhere =
-  /** Of an entry, or, if it is a folder, of something below it. */
+  /** A change of the entry, or, if it is a folder, of something below it. */
   | { readonly kind: 'changed'; readonly path: Path }
-  /** Including everything below. */
+  /** The removal of the entry, with everything below it. */
   | { readonly kind: 'removed'; readonly path: Path }
   | { readonly kind: 'moved'; readonly from: Path; readonly path: Path }
 
@@ -178,6 +178,6 @@ export interface JournalEntry {
 /** An entry that was not removed, and its value. */
 export interface LeftEntry {
   readonly entry: JournalEntry
-  /** Undefined if it is not JSON. */
+  /** The value; undefined if what is stored is not JSON. */
   readonly value: unknown
 }

@@ -12,14 +12,17 @@ export interface Field {
   readonly default?: string | number | boolean
   /** The option must have a value. If it is omitted or empty, the default applies; without a default it is an error. */
   readonly required?: boolean
-  /** Of a required field: the default is only a suggestion in the form, and does not apply if the field is omitted. */
+  /**
+   * Whether the default of a required field is only a suggestion in the form, and does not apply if the field is
+   * omitted.
+   */
   readonly suggested?: boolean
   /** Allowed values of a `select`. */
   readonly options?: readonly string[]
   readonly help?: string
-  /** Never shown in a log. */
+  /** Whether the value is a secret, which is never shown in a log. */
   readonly secret?: boolean
-  /** Of a text that is copied from elsewhere, such as a token: white space around it is not part of the value. */
+  /** Whether white space around a text is not part of the value: for what is copied from elsewhere, such as a token. */
   readonly trimmed?: boolean
 }
 export type Fields = Readonly<Record<string, Field>>
@@ -75,7 +78,7 @@ export interface DriverType<F extends Fields = Fields> {
   readonly fields: F
   readonly facts?: DriverFacts
   readonly traits?: Partial<Traits>
-  /** Of a composite driver: what a storage with these options shows. Throws `invalid` as `open` rejects. */
+  /** For a composite driver: what a storage with these options shows. Throws `invalid` as `open` rejects. */
   shows?(options: OptionsOf<F>): readonly ShownFolder[]
   /** Imports the implementation on demand. Rejects if the backend cannot be used. */
   open(options: OptionsOf<F>, env: DriverEnv): Promise<Driver>

@@ -26,7 +26,7 @@ export interface Entry {
   readonly kind: EntryKind
   /** The entry is a symlink shown as its target. Tree walks do not enter it. */
   readonly isSymlink?: boolean
-  /** Bytes; 0 for a folder. */
+  /** The size in bytes; 0 for a folder. */
   readonly size: number
   /** The time of the last change of the content. `new Date(0)` if the backend reports none. */
   readonly modified: Date
@@ -34,7 +34,7 @@ export interface Entry {
   readonly revision?: string
   /** Permission bits, as in `chmod`. */
   readonly mode?: number
-  /** Only hashes that the backend reports without extra cost. */
+  /** The hashes that the backend reports without extra cost. */
   readonly hashes?: Hashes
   readonly created?: Date
   /**

@@ -48,7 +48,7 @@ export interface Actor {
   readonly name: string
   /** The name of a protocol, `task`, or `command line`. Absent for the gateway itself. */
   readonly protocol?: string | undefined
-  /** That of the client, without port. */
+  /** The address of the client, without port. */
   readonly address?: string | undefined
   /** What signed in, by its id: `token:ID`, `console:12`, `key:3`, `app:4`, `password`, `permanent`. Never a secret. */
   readonly credential?: string | undefined
@@ -67,13 +67,13 @@ export interface EventFacts {
   readonly entry?: 'file' | 'folder' | 'symlink' | undefined
   /** The mount path of the storage. */
   readonly storage?: Path | undefined
-  /** Of what was refused or failed: the detail of the error, otherwise its code. */
+  /** Why something was refused or failed: the detail of the error, otherwise its code. */
   readonly error?: string | undefined
-  /** Of a refusal: the rule or grant that decided, in the words of `explain`. */
+  /** What decided on a refusal: the rule or grant, in the words of `explain`. */
   readonly decidedBy?: string | undefined
-  /** Of `admin.*`, `share.*` and `task.ended`: what was changed, by its name or id. */
+  /** What was changed, by its name or id, in `admin.*`, `share.*` and `task.ended`. */
   readonly subject?: string | undefined
-  /** Of `admin.*` and `share.*`: the names of the changed fields. Never their values. */
+  /** The names of the changed fields in `admin.*` and `share.*`. Never their values. */
   readonly fields?: readonly string[] | undefined
   /** How long it took, in whole milliseconds. */
   readonly duration?: number | undefined
@@ -157,7 +157,7 @@ export interface WebhookRow {
 /** An event that a webhook has not received yet. */
 export interface DeliveryRow extends NewDelivery {
   readonly id: number
-  /** Those that have failed. */
+  /** The number of attempts that have failed. */
   readonly attempts: number
   /** The status of the last response. */
   readonly lastStatus: number | undefined

@@ -17,13 +17,13 @@ export function text<T extends string = string>(name: string): Column<T> {
   return { name, read: (value) => value as T, write: (value) => value }
 }
 
-/** One of a closed set of words. `storedAs`: the stored words of those that are stored as another word. */
+/** A word of a closed set. `storedAs`: the stored words of those that are stored as another word. */
 export function word<T extends string>(name: string, storedAs: Readonly<Partial<Record<T, string>>>): Column<T> {
   const words = new Map(Object.entries(storedAs).map(([own, stored]) => [stored, own as T]))
   return { name, read: (value) => words.get(value) ?? (value as T), write: (value) => storedAs[value] ?? value }
 }
 
-/** One of a closed set of words, stored as its index. Another number is read as the first word. */
+/** A word of a closed set, stored as its index. Another number is read as the first word. */
 export function numbered<T extends string>(name: string, words: readonly [T, ...T[]]): Column<T> {
   return { name, read: (value) => words[Number(value)] ?? words[0], write: (value) => words.indexOf(value) }
 }
@@ -69,7 +69,7 @@ export function wordList<T extends string = string>(name: string): Column<readon
   }
 }
 
-/** Stored as JSON text. */
+/** A value that is stored as JSON text. */
 export function json<T = unknown>(name: string): Column<T> {
   return { name, read: (value) => JSON.parse(value as string) as T, write: (value) => JSON.stringify(value) }
 }

@@ -5,9 +5,9 @@ import type { Topic } from './rows.js'
 
 /** An open database of an engine, with the newest schema. */
 export interface Engine {
-  /** Its commits survive a power failure. */
+  /** The database with commits that survive a power failure. */
   readonly durable: Database
-  /** The same database: a power failure may lose the commits after the latest one of `durable`. */
+  /** The database with commits that a power failure may lose, if they are after the latest one of `durable`. */
   readonly relaxed: Database
   /** What nodes that share the database need. Undefined if only this process inserts rows. */
   readonly shared: SharedEngine | undefined

@@ -21,13 +21,13 @@ export interface ImportedUser extends Omit<UserRow, 'id'> {
 }
 
 export interface ImportedGroup extends Omit<GroupRow, 'id'> {
-  /** By the ids of the other program, all of which are in `users`. */
+  /** Ids of users in the other program, all of which are in `users`. */
   readonly members: readonly number[]
   readonly grants: readonly ImportedGrant[]
 }
 
 export interface ImportedShare extends ShareRow {
-  /** Of the whole tree. */
+  /** Paths of the whole tree. */
   readonly roots: readonly Path[]
   /** The number of visits until now. */
   readonly visits: number
@@ -37,9 +37,9 @@ export interface Installation {
   readonly users: readonly ImportedUser[]
   readonly groups: readonly ImportedGroup[]
   readonly storages: readonly Omit<StorageRow, 'id'>[]
-  /** They name users by the ids of the other program, all of which are in `users`. */
+  /** The folder rules. They name users by the ids of the other program, all of which are in `users`. */
   readonly rules: readonly Omit<FolderRule, 'id'>[]
-  /** Their creators have the ids of the other program, all of which are in `users`. */
+  /** The shares. Their creators have the ids of the other program, all of which are in `users`. */
   readonly shares: readonly ImportedShare[]
   readonly settings: ReadonlyMap<string, string>
 }

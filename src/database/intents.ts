@@ -79,7 +79,7 @@ export class IntentsTable {
   }
 
   async supersede(id: number): Promise<void> {
-    // Its name is that of the backup, which exists until recovery deletes it as disposable.
+    // The intent has the name of the backup, which exists until recovery deletes it as disposable.
     const row = writeRow(columns, { disposable: true })
     await this.database.run((query) =>
       query('intents')

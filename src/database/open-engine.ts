@@ -18,7 +18,7 @@ export function newNode(): string {
 }
 
 export interface EngineOptions {
-  /** To the other processes that use the same file of SQLite for the same tree. Absent: there are none. */
+  /** The channel to the other processes that use the same file of SQLite for the same tree. Absent: there are none. */
   readonly channel?: ProcessChannel | undefined
   /** The largest number of connections to PostgreSQL, at least `connectionLimits.min`. */
   readonly connections?: number

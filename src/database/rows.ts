@@ -39,9 +39,9 @@ export interface GroupRow {
   readonly description: string
   /** Permission bits that its members have besides their own. */
   readonly permission: number
-  /** Its members are admins. */
+  /** Whether the members of the group are admins. */
   readonly admin: boolean
-  /** Its members can do nothing but set up two-step verification until they have done so. */
+  /** Whether the members of the group can do nothing but set up two-step verification until they have done so. */
   readonly requireTwoStep: boolean
 }
 
@@ -66,14 +66,14 @@ export interface ShareRow {
   readonly id: string
   readonly creatorId: number
   readonly mode: ShareMode
-  /** That visitors have to send, as its creator reads it. Empty: none. */
+  /** The code that visitors have to send, as its creator reads it. Empty: none. */
   readonly code: string
-  /** Undefined: never. */
+  /** When the share ends. Undefined: never. */
   readonly expires: Date | undefined
   /** How many visits there may be; 0 or less: any number. */
   readonly maxVisits: number
   readonly disabled: boolean
-  /** For its creator. */
+  /** A note for the creator, which visitors do not see. */
   readonly remark: string
   readonly readme: string
   readonly header: string
@@ -84,7 +84,7 @@ export interface ShareRow {
   readonly allowFrom: readonly string[]
   /** Whether visitors can also open it as a drive (WebDAV). */
   readonly webdav: boolean
-  /** Of all uploads; 0: no limit. */
+  /** Bytes that all uploads together may have; 0: no limit. */
   readonly uploadMaxBytes: number
   readonly uploadMaxFiles: number
   readonly created: Date
@@ -94,11 +94,11 @@ export interface ShareRow {
 export interface ShareRoot {
   readonly id: number
   readonly shareId: string
-  /** Their order in the share. */
+  /** The place of the root in the order of the share's roots. */
   readonly position: number
-  /** Of the whole tree. */
+  /** A path of the whole tree. */
   readonly path: Path
-  /** It was removed: what gets the path later is not shared. */
+  /** Whether what was shared was removed: what gets the path later is not shared. */
   readonly removed: boolean
 }
 
@@ -111,11 +111,11 @@ export interface ShareUse {
 
 /** How a request is recognized as one of a visit that has begun. */
 export interface Visitor {
-  /** The digest of its cookie; undefined if it sends none. */
+  /** The digest of the cookie that the request sends; undefined if it sends none. */
   readonly cookie: string | undefined
-  /** That of the cookie which it gets if a visit begins and it sends none. */
+  /** The digest of the cookie that the visitor gets if a visit begins and the request sends none. */
   readonly issued: string
-  /** What its address and program are known by. */
+  /** The digest of the visitor's network and program. */
   readonly client: string
 }
 
@@ -139,7 +139,7 @@ export interface AppPasswordRow {
   readonly userId: number
   /** The name that its owner chose. */
   readonly name: string
-  /** Its unique readable prefix, used to look it up. */
+  /** The unique readable prefix of the password, used to look it up. */
   readonly prefix: string
   /** SHA-256 of the whole password, in hexadecimal. */
   readonly digest: string
@@ -181,7 +181,7 @@ export interface StorageRow {
   readonly mountPath: Path
   readonly order: number
   readonly driver: string
-  /** Minutes. */
+  /** Minutes for which a listing stays in the cache. */
   readonly cacheExpiration: number
   readonly customCachePolicies: string
   /** The state of the storage or the error of its last start, as text for the admin (src/mounts/mounts.ts). */
@@ -302,9 +302,9 @@ export interface Intent {
   readonly from: Path
   readonly to: Path
   /**
-   * Of a 'backup': the replacement has been published, so the backup at `to` may be deleted if `from` exists. Of a
-   * 'removal': the intent is the first of two. It is stored before the move makes the folder `to`, and replaced by one
-   * without this mark when the folder is made.
+   * If `kind` is 'backup': the replacement has been published, so the backup at `to` may be deleted if `from` exists.
+   * If it is 'removal': the intent is the first of two. It is stored before the move makes the folder `to`, and
+   * replaced by one without this mark when the folder is made.
    */
   readonly disposable: boolean
 }
@@ -391,9 +391,9 @@ export interface Property extends PropertyName {
 
 /** Maximum sizes of properties in characters: each counts its namespace, name, value and language, and 256 for itself. */
 export interface PropertyLimits {
-  /** Of all properties of one file or folder. */
+  /** The size of all properties of one file or folder. */
   readonly ofPath: number
-  /** Of all properties that one user has stored. */
+  /** The size of all properties that one user has stored. */
   readonly ofUser: number
 }
 
@@ -404,7 +404,7 @@ export interface FolderRule {
   readonly path: Path
   readonly password: string
   readonly passwordSub: boolean
-  /** All users may create folders and upload here. */
+  /** Whether all users may create folders and upload here. */
   readonly write: boolean
   readonly writeSub: boolean
   /** Lines of regular expressions, tested against base names. */
@@ -414,7 +414,7 @@ export interface FolderRule {
   readonly readmeSub: boolean
   readonly header: string
   readonly headerSub: boolean
-  /** User ids; empty: all users. */
+  /** Ids of the users who may read here; empty: all users. */
   readonly readUsers: readonly number[]
   readonly readUsersSub: boolean
   readonly writeUsers: readonly number[]
@@ -430,7 +430,7 @@ export type SignInKind = 'password' | 'refused' | 'code' | 'signed_in' | 'code_a
 
 export interface SignInEvent {
   readonly kind: SignInKind
-  /** As of `networkOf`. */
+  /** The network of the client, as `networkOf` returns it. */
   readonly network: string
   /** The user name that was sent, or a user id. */
   readonly account: string
@@ -445,7 +445,7 @@ export interface SignInFilter extends Partial<Omit<SignInEvent, 'kind'>> {
 export type SignInParty = Partial<Pick<SignInEvent, 'network' | 'account'>>
 
 export interface SignInAge {
-  /** Milliseconds. */
+  /** Milliseconds since the event. */
   readonly age: number
   /** Whether its outcome is not known yet. */
   readonly pending: boolean
@@ -455,16 +455,16 @@ export interface SignInAge {
 export interface NodeRow {
   /** The name of the run: `Instance.name`. */
   readonly id: string
-  /** For admins: the host, and the process on it. */
+  /** The host, and the process on it, as admins read it. */
   readonly name: string
   /** The version of the program. */
   readonly version: string
-  /** By protocol: where it accepts connections, as JSON text. */
+  /** Where the node accepts connections, by protocol, as JSON text. */
   readonly addresses: string
   readonly started: Date
   /** When it last reported that it is alive: milliseconds since 1970 by the clock of the database. */
   readonly heartbeat: number
-  /** Undefined while it is alive. */
+  /** When the node ended. Undefined while it is alive. */
   readonly ended: Date | undefined
   /** What it worked on at its last heartbeat, as JSON text. */
   readonly working: string
@@ -474,7 +474,7 @@ export interface NodeRow {
 
 /** An entry of the journal of a driver. */
 export interface JournalRow {
-  /** Without spaces. Ids of earlier entries sort first. */
+  /** An id without spaces. The ids of earlier entries sort first. */
   readonly id: string
   readonly value: string
 }

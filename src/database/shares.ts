@@ -54,7 +54,7 @@ const rootColumns: Columns<ShareRoot> = {
   removed: bool('removed'),
 }
 
-/** Ids in one statement. */
+/** How many ids one SQL statement may have. */
 const idsPerQuery = 1000
 
 export class SharesTable {
@@ -310,7 +310,7 @@ async function insert(query: Knex, shareId: string, { cookie, issued, client }: 
 
 interface FoundVisit {
   readonly id: unknown
-  /** Its cookie is shown by this request for the first time. */
+  /** Whether this request is the first one that shows the cookie of the visit. */
   readonly isShownNow: boolean
 }
 

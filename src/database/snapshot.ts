@@ -19,8 +19,8 @@ export function snapshotDatabase(location: string, file: string): Promise<number
 }
 
 /**
- * The same for an open connection. Rejects with `unsupported` for a schema that these steps do not lead to, and with
- * `busy` if another process changes the schema meanwhile.
+ * As `snapshotDatabase`, for an open connection. Rejects with `unsupported` for a schema that these steps do not lead
+ * to, and with `busy` if another process changes the schema meanwhile.
  */
 export async function writeSnapshot(
   connection: Knex,

@@ -118,7 +118,7 @@ export class DriverStateTable {
     })
   }
 
-  /** Those of all nodes, the oldest first. */
+  /** The entries of a journal, of all nodes, the oldest first. */
   async #entries(storageId: number, journal: string): Promise<(JournalRow & { readonly node: string })[]> {
     const prefix = `${journal}@`
     const rows = await this.database.read((query) =>

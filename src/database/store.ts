@@ -53,7 +53,7 @@ interface StoreOptions extends EngineOptions {
    * (`writeSnapshot`) to a new file. If it rejects, nothing is changed.
    */
   readonly beforeUpgrade?: BeforeUpgrade | undefined
-  /** For tests. */
+  /** The migrations that lead to the newest schema. Tests choose others. */
   readonly steps?: readonly Migration[]
 }
 

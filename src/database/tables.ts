@@ -83,7 +83,7 @@ export interface GroupContents {
 
 /** What is stored with a user; undefined fields are unchanged. */
 export interface UserContents extends Pick<GroupContents, 'grants'> {
-  /** The ids of its groups. */
+  /** The ids of the user's groups. */
   readonly groups?: readonly number[] | undefined
 }
 
@@ -94,9 +94,9 @@ export interface SignInsOf {
 
 /** An attempt to sign in whose outcome is pending. */
 export interface SignInAttempt {
-  /** Marks it as failed now. */
+  /** Marks the attempt as failed now. */
   fail(): Promise<unknown>
-  /** Deletes it, because it has succeeded. */
+  /** Deletes the attempt, because it has succeeded. */
   drop(): Promise<unknown>
 }
 
@@ -156,9 +156,9 @@ export interface FileRecords {
   readonly folders: {
     /** When the folder was created or last changed; undefined if it is not recorded. */
     of(path: Path): Promise<Date | undefined>
-    /** The same for all recorded children of a folder, by path. */
+    /** As `of`, for all recorded children of a folder, by path. */
     ofChildren(folder: Path): Promise<Map<Path, Date>>
-    /** Without `modified`, an existing record is unchanged and a new one gets the current time. */
+    /** Records a folder. Without `modified`, an existing record is unchanged and a new one gets the current time. */
     put(path: Path, modified?: Date): Promise<void>
     move(from: Path, to: Path): Promise<void>
     delete(path: Path): Promise<void> // with everything below
@@ -169,9 +169,9 @@ export interface FileRecords {
    * which alone changes it.
    */
   readonly intents: {
-    /** Those of all nodes. */
+    /** The intents of all nodes. */
     all(): Promise<Intent[]>
-    /** Those of this node. */
+    /** The intents of this node on a storage. */
     ofStorage(storageId: number): Promise<Intent[]>
     /** The removals on this storage, of all nodes. */
     removals(storageId: number): Promise<Intent[]>
@@ -181,8 +181,8 @@ export interface FileRecords {
      */
     endRemovals(to: Path, from?: Pick<Intent, 'storageId' | 'from'>): Promise<void>
     /**
-     * Those of other nodes that may change what exists at the path or below it: moves to it, and backups of what was
-     * there.
+     * The intents of other nodes that may change what exists at the path or below it: moves to it, and backups of what
+     * was there.
      */
     ofOthersAt(storageId: number, path: Path): Promise<Intent[]>
     /** Makes this node the owner of an intent. */
@@ -210,13 +210,13 @@ export interface FileRecords {
  */
 export interface Store extends FileRecords {
   /**
-   * The same tables. Writes survive the end of the process, but a power failure may lose those after the latest write
-   * outside of `relaxed`.
+   * Some of the tables, with writes that survive the end of the process; but a power failure may lose those after the
+   * latest write outside of `relaxed`.
    */
   readonly relaxed: FileRecords & { readonly tasks: Pick<Store['tasks'], 'setProgress'> }
   readonly users: {
     all(): Promise<UserRow[]>
-    /** In one transaction. `exists` for a taken name, `not_found` if a group does not exist. */
+    /** Adds a user in one transaction. `exists` for a taken name, `not_found` if a group does not exist. */
     insert(row: New<UserRow>, contents?: UserContents): Promise<UserRow>
     /**
      * Inserts what `make` returns unless a user has this role, in one transaction, during which no other process does.
@@ -286,7 +286,7 @@ export interface Store extends FileRecords {
     insert(row: New<StorageRow>): Promise<StorageRow> // `exists` for a taken mount path
     update(id: number, changes: Partial<New<StorageRow>>): Promise<StorageRow>
     delete(id: number): Promise<boolean>
-    /** Also returns the tokens of its uploads, of all nodes. Undefined if there is no such storage. */
+    /** Deletes a storage. Returns the tokens of its uploads, of all nodes; undefined if there is no such storage. */
     deleteWithUploads(id: number): Promise<string[] | undefined>
   }
   /** Stored values only; settings.ts defines the keys. */
@@ -300,22 +300,24 @@ export interface Store extends FileRecords {
     get(name: string): Promise<string | undefined>
     /** The secret of this name. If none exists, `candidate` is stored and returned; all processes get the same one. */
     obtain(name: string, candidate: string): Promise<string>
-    /** Stores all of these in one transaction, in place of secrets of the same names. */
+    /** Stores all of these secrets in one transaction, in place of those of the same names. */
     replace(values: ReadonlyMap<string, string>): Promise<void>
   }
   readonly rules: PathRows<FolderRule>
   readonly groups: {
     all(): Promise<GroupRow[]>
     members(): Promise<GroupMember[]>
-    /** In one transaction. `exists` for a taken name, `not_found` if a member does not exist. */
+    /** Adds a group in one transaction. `exists` for a taken name, `not_found` if a member does not exist. */
     insert(row: New<GroupRow>, contents?: GroupContents): Promise<GroupRow>
-    /** In one transaction. `exists` as `insert`, `not_found` if a member, or the group, does not exist. */
+    /**
+     * Changes a group in one transaction. `exists` as `insert`, `not_found` if a member, or the group, does not exist.
+     */
     update(id: number, changes: Partial<New<GroupRow>>, contents?: GroupContents): Promise<GroupRow>
     delete(id: number): Promise<boolean> // with its members and grants
     /** Replaces the members in one transaction. `not_found` if a user, or the group, does not exist. */
     setMembers(groupId: number, userIds: readonly number[]): Promise<void>
   }
-  /** Deleted with their user or group. */
+  /** The grants, which are deleted with their user or group. */
   readonly grants: PathRows<Grant> & {
     /**
      * Replaces the grants of a user or a group in one transaction. One whose path the subject has keeps its id.
@@ -326,14 +328,17 @@ export interface Store extends FileRecords {
       grants: readonly Pick<Grant, 'path' | 'allow' | 'deny'>[],
     ): Promise<void>
   }
-  /** Deleted with their creator. */
+  /** The shares, which are deleted with their creator. */
   readonly shares: {
     all(): Promise<ShareRow[]>
-    /** With roots at these paths, in one transaction. `exists` for a taken id, `not_found` for an unknown creator. */
+    /**
+     * Adds a share with roots at these paths in one transaction. `exists` for a taken id, `not_found` for an unknown
+     * creator.
+     */
     insert(row: ShareRow, roots: readonly Path[], visits: number): Promise<void>
     /**
-     * In one transaction. `roots`: the paths of all roots; one that has a root of the share already keeps it. Absent
-     * fields are unchanged. `not_found`, and `exists` for a new id that is taken.
+     * Changes a share in one transaction. `roots`: the paths of all roots; one that has a root of the share already
+     * keeps it. Absent fields are unchanged. `not_found`, and `exists` for a new id that is taken.
      */
     update(
       id: string,
@@ -341,14 +346,14 @@ export interface Store extends FileRecords {
       roots: readonly Path[] | undefined,
       visits: number | undefined,
     ): Promise<void>
-    /** With its roots and visits. False if it does not exist. */
+    /** Deletes a share with its roots and visits. False if it does not exist. */
     delete(id: string): Promise<boolean>
-    /** How often these were used, by id. */
+    /** How often these shares were used, by id. */
     use(ids: readonly string[]): Promise<ReadonlyMap<string, ShareUse>>
   }
   /** The files and folders of shares. Deleted with their share. */
   readonly shareRoots: PathRows<ShareRoot>
-  /** Times are by the clock of the database. */
+  /** The visits to shares. Times are by the clock of the database. */
   readonly shareVisits: {
     /** Whether the visitor is in a visit that began within the last `time` milliseconds. */
     isIn(shareId: string, visitor: Visitor, time: number): Promise<boolean>
@@ -358,7 +363,7 @@ export interface Store extends FileRecords {
      * or 100,000 of one with a limit, further ones are counted and not stored: each request then begins another one.
      */
     enter(shareId: string, visitor: Visitor, time: number): Promise<'begun' | 'in' | undefined>
-    /** Deletes those that began more than `time` milliseconds ago. */
+    /** Deletes the visits that began more than `time` milliseconds ago. */
     sweep(time: number): Promise<void>
   }
   /**
@@ -424,7 +429,7 @@ export interface Store extends FileRecords {
   }
   /** Writes are as those of `relaxed`. */
   readonly traffic: {
-    /** Those of the periods from `start` on, by their starts. */
+    /** The sums of the periods from `start` on, by their starts. */
     since(period: TrafficRow['period'], start: number): Promise<ReadonlyMap<number, TrafficSums>>
     /** Adds the sums to what is stored of the same periods, and deletes those before `oldest`. */
     add(rows: readonly TrafficRow[], oldest: Readonly<Record<TrafficRow['period'], number>>): Promise<void>
@@ -444,11 +449,11 @@ export interface Store extends FileRecords {
    * of `relaxed`.
    */
   readonly webhookDeliveries: {
-    /** Those of one hook that have not failed, in the order of `nextAt`. */
+    /** The deliveries of one hook that have not failed, in the order of `nextAt`. */
     next(hookId: number, limit: number): Promise<DeliveryRow[]>
     /** The latest of those that were attempted before, and are due again at `now`. */
     repeated(hookId: number, now: number): Promise<DeliveryRow | undefined>
-    /** Those with ids above `after`, in their order: the ones that have failed, or all others. */
+    /** The deliveries with ids above `after`, in their order: those that have failed, or all others. */
     list(
       hookId: number,
       failed: boolean,
@@ -514,9 +519,9 @@ export interface Store extends FileRecords {
   }
   /** Each task belongs to a node, which alone changes it and its items. */
   readonly tasks: {
-    /** Those of all nodes, in the order of their creation. */
+    /** The tasks of all nodes, in the order of their creation. */
     all(which?: Partial<Pick<TaskRow, 'kind' | 'userId'>>): Promise<TaskRow[]>
-    /** Those of this node, in the order of their creation. */
+    /** The tasks of this node, in the order of their creation. */
     owned(): Promise<TaskRow[]>
     get(id: string): Promise<TaskRow | undefined>
     /** The unfinished tasks of each user who has some, on all nodes. */
@@ -532,8 +537,8 @@ export interface Store extends FileRecords {
     /** Deletes tasks of this node and their items in one transaction. Returns the number of deleted tasks. */
     delete(ids: readonly string[]): Promise<number>
     /**
-     * In one transaction. A 'failed' row changes only the error of an existing row. Rows of tasks that were deleted, or
-     * that this node does not own, are skipped. Resolves to the ids of these tasks.
+     * Stores items in one transaction. A 'failed' row changes only the error of an existing row. Rows of tasks that
+     * were deleted, or that this node does not own, are skipped. Resolves to the ids of these tasks.
      */
     putItems(rows: readonly TaskItemRow[]): Promise<ReadonlySet<string>>
     /** Items of the members of a folder. */
@@ -579,7 +584,7 @@ export interface Store extends FileRecords {
   }
   /** The processes that share the database. Times are by its clock. */
   readonly nodes: {
-    /** Those that are alive, and those that ended within the last 30 days. */
+    /** The nodes that are alive, and those that ended within the last 30 days. */
     all(): Promise<NodeRow[]>
     /**
      * Adds this process, which is alive from now on. `unsupported` if this program cannot use the database any more.

@@ -111,7 +111,7 @@ interface DownloadFacts {
   readonly direct: boolean
   /** The storage's option to deliver files through a proxy even if there is a direct URL. */
   readonly webProxy: boolean
-  /** Of file servers, although its stored name is that of WebDAV. */
+  /** How requests of the kind 'file server' are answered. The stored name of the option is that of WebDAV. */
   readonly webdavPolicy: StorageRow['webdavPolicy']
   /** A proxy is configured for the storage, and the request does not bypass it. */
   readonly ownProxy: boolean

@@ -27,7 +27,7 @@ interface SignedUrlsOptions {
    * setting `sign_all`.
    */
   readonly needsSignature: (path: Path) => boolean
-  /** Milliseconds since 1970. */
+  /** The time in milliseconds since 1970. */
   readonly now?: () => number
 }
 
@@ -69,8 +69,8 @@ export class SignedUrls {
   }
 
   /**
-   * The same, for so many seconds; 0: for ever. The setting `link_expiration` is a limit. `expires` is undefined if the
-   * signature does not expire.
+   * As `sign`, for so many seconds; 0: for ever. The setting `link_expiration` is a limit. `expires` is undefined if
+   * the signature does not expire.
    */
   signFor(path: Path, seconds: number): { readonly signature: string; readonly expires: Date | undefined } {
     const limits = [seconds, this.#settings.number('link_expiration') * 3600].filter((limit) => limit > 0)
@@ -142,7 +142,7 @@ export class SignedUrls {
     if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) throw refused('signature_wrong')
   }
 
-  /** The same, but without checking the signature if neither a setting nor the storage nor a rule requires one. */
+  /** As `verify`, but without checking the signature if neither a setting nor the storage nor a rule requires one. */
   async authorize(
     path: Path,
     signature: string | undefined,

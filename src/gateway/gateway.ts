@@ -51,9 +51,9 @@ export const gatewayClosingSeconds =
 
 /** Where the protocols accept connections. */
 export interface Listening {
-  /** By protocol: the bound addresses, `HOST:PORT`, or "off". */
+  /** The bound addresses by protocol, `HOST:PORT`, or "off". */
   readonly addresses: Addresses
-  /** By protocol: those of the keys by which clients recognize the server. */
+  /** The fingerprints, by protocol, of the keys by which clients recognize the server. */
   readonly fingerprints: Readonly<Record<string, readonly KeyFingerprint[]>>
 }
 
@@ -61,7 +61,7 @@ export class Gateway {
   readonly config: Config
   readonly log: Log
   readonly logTail: LogTail
-  /** Those of the configuration, until the daemon has bound them. */
+  /** Where the protocols accept connections: as configured, until the daemon has bound the addresses. */
   listening: Listening
   /** Whether the daemon is stopping: running requests are completed, and new ones belong to other daemons. */
   isDraining = false

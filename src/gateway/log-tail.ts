@@ -8,7 +8,7 @@ interface LoggedLine {
   /** Counts the lines of this process, from 1. */
   readonly id: number
   readonly level: LogLevel
-  /** In RFC 3339 format. */
+  /** The time of the line in RFC 3339 format. */
   readonly time: string
   readonly message: string
   /** The details of the line. */

@@ -24,7 +24,7 @@ interface Series {
   bytes: number
 }
 
-/** In seconds. */
+/** The upper bounds of the buckets of durations, in seconds. */
 const durationBuckets = [0.1, 1, 10, 60, 600, 3600]
 
 export class Metrics {

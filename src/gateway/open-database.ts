@@ -19,7 +19,7 @@ interface DatabaseOptions {
   readonly drivers: readonly AnyDriverType[]
   /** The admin account that the first run makes. */
   readonly admin: FirstAdmin
-  /** To the other processes that serve the same data folder. Absent: there are none. */
+  /** The channel to the other processes that serve the same data folder. Absent: there are none. */
   readonly channel?: ProcessChannel
 }
 

@@ -75,11 +75,11 @@ export interface GatewayOptions {
   readonly protocols: readonly (ProtocolFacts & KeyedProtocol & ProtocolWithSettings)[]
   /** The admin account that the first run makes. */
   readonly admin: FirstAdmin
-  /** This run; by default a new one. */
+  /** The run of the program; by default a new one. */
   readonly instance?: ThisInstance
   /** Called when another node has ended this one: the gateway must be closed. Absent: nothing happens. */
   readonly onEnded?: () => void
-  /** To the other processes that serve the same data folder. Absent: there are none. */
+  /** The channel to the other processes that serve the same data folder. Absent: there are none. */
   readonly channel?: ProcessChannel
 }
 

@@ -12,13 +12,13 @@ import { z } from 'zod'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 
 const manifestSchema = z.object({
-  /** Of the archive. */
+  /** The version of the archive's format. */
   format: z.number().int(),
   /** The version of the program that wrote it. */
   program: z.string().max(100),
   /** The version of the schema of the database. */
   schema: z.number().int(),
-  /** ISO 8601. */
+  /** The time of the backup in ISO 8601. */
   time: z.iso.datetime(),
 })
 export type Manifest = z.infer<typeof manifestSchema>

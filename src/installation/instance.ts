@@ -6,7 +6,7 @@ import type { Instance } from '../contract/driver-env.js'
 
 /** Where a process runs, by which others recognize it. */
 interface ProcessPlace {
-  /** Of the machine; copies of one image may share it. */
+  /** The digest of the machine; copies of one image may share it. */
   readonly host: string
   readonly bootId: string
   /** PIDs are unique within one PID namespace only. */
@@ -42,7 +42,7 @@ export function thisInstance(place: ProcessPlace = thisPlace()): ThisInstance {
     isOver: (name) => {
       const isRunningHere = runs(name)
       if (isRunningHere !== undefined) return !isRunningHere
-      // Of another container of this boot, nothing is known. An earlier boot is over.
+      // Nothing is known of another container of this boot. An earlier boot is over.
       const match = parse(name)
       return match && match[5] !== boot && process.platform === 'linux' ? true : undefined
     },

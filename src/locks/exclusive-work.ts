@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { asPath, reservedPrefix } from '../base/path.js'
 import type { PathLocks } from './path-locks.js'
 
-/** Its lock is that of a path which no storage shows. */
+/** Does the work under the lock of a path which no storage shows. */
 export async function runExclusively<T>(
   locks: Pick<PathLocks, 'acquire'>,
   key: string,

@@ -12,7 +12,7 @@ import type { ClaimOptions, PathClaim } from '../database/engine.js'
 export type { PathClaim } from '../database/engine.js'
 
 export interface AcquireOptions extends ClaimOptions {
-  /** Milliseconds. */
+  /** Milliseconds to wait for the locks. */
   readonly timeout?: number
 }
 
@@ -35,7 +35,7 @@ export class HeldPathLocks {
   readonly #lost: AbortController | undefined
   #joined: ReturnType<typeof joinSignals> | undefined
   #unlock: (() => void) | undefined
-  /** Number of releases. */
+  /** Number of releases so far. */
   #releases = 0
   #isOver = false
 

@@ -77,7 +77,7 @@ type EndOfShare = (id: string) => Date | undefined
 
 export class Locks {
   #byToken = new Map<string, Lock>()
-  /** The same locks by lock root, oldest first. */
+  /** The locks by lock root, oldest first. */
   #byPath = new Map<Path, readonly Lock[]>()
   /** Lock roots by their parent folder. */
   #rootsIn = new Map<Path, Set<Path>>()
@@ -99,7 +99,7 @@ export class Locks {
     private readonly endOfShare: EndOfShare,
   ) {}
 
-  /** By default, no other process grants locks, and no share has an end. */
+  /** Reads the stored locks. By default, no other process grants any, and no share has an end. */
   static async load(
     store: Store['locks'],
     cluster: LocksCluster = { now: Date.now, ofOthers: () => undefined },

@@ -82,9 +82,9 @@ interface SupervisedMount extends Mount {
   reason: string
   /** What the driver has reported since it was opened. */
   warnings: readonly string[]
-  /** Those of the driver that was opened last. */
+  /** The journals of the driver that was opened last. */
   journals: DriverJournals
-  /** Of the driver that was opened last: see `DriverEnv.onChangeElsewhere`. */
+  /** The listeners of the driver that was opened last: see `DriverEnv.onChangeElsewhere`. */
   changeListeners: ((change: ChangeElsewhere) => void)[]
   /** Resolves `starting` and removes it. */
   readonly endFirstStart: () => void

@@ -194,8 +194,8 @@ export class MountedTree {
   }
 
   /**
-   * The same entries as `list`, in pages and in any order. `complete`: as the storage is now, not as
-   * it was listed before; rejects also where the storage fails and there are mount points to return.
+   * The entries that `list` returns, in pages and in any order. `complete`: as the storage is now, not as it was listed
+   * before; rejects also where the storage fails and there are mount points to return.
    */
   async *pages(
     at: Path,

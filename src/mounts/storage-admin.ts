@@ -174,7 +174,7 @@ export class StorageAdmin {
       enabled.map(({ id }) =>
         this.#storeAndMount(async () => ({ ...this.#existingRow(id), status: storedStatus.starting })).catch(
           (error: unknown) => {
-            // Its status shows the error, or it was deleted meanwhile.
+            // The status of the storage shows the error, or it was deleted meanwhile.
             if (!isGatewayError(error, 'unavailable', 'not_found')) throw error
           },
         ),

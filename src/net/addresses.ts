@@ -93,7 +93,7 @@ export function parseNetworks(text: string): BlockList {
   return networksOf(text.split(/[\s,]+/).filter((part) => part !== ''))
 }
 
-/** Each is an address or a network in CIDR notation. Throws as `parseNetworks`. */
+/** The list of these networks, each an address or a network in CIDR notation. Throws as `parseNetworks`. */
 export function networksOf(networks: readonly string[]): BlockList {
   const list = new BlockList()
   for (const network of networks) {

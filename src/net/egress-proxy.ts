@@ -40,7 +40,7 @@ export class EgressProxy {
   readonly #connections = new Set<Socket>()
   readonly #refusals = new Map<string, GatewayError>()
   #listener: Listener | undefined
-  /** Not empty while the proxy listens. */
+  /** The password of the proxy; not empty while it listens. */
   #password = ''
 
   /** Workers of one machine listen on a set port together: `password` must resolve to the same one in all of them. */

@@ -30,7 +30,7 @@ export interface RemotePlace {
 
 /** The plan of a download. `SimpleHttp` does not use the fields of the local disk. */
 export interface DownloadPlan {
-  /** The id in the program. */
+  /** The id of the download in the program. */
   readonly id: string
   readonly tool: string
   readonly address: string
@@ -49,7 +49,7 @@ export interface DownloadPlan {
 
 /** The transfer of one downloaded file or folder into the tree. */
 export interface FetchedPlan extends Pick<DownloadPlan, 'id' | 'to' | 'password' | 'policy' | 'folder' | 'remote'> {
-  /** Its name in the folder of the download. */
+  /** The name of the file or folder in the folder of the download. */
   readonly entry: string
 }
 

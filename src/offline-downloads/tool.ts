@@ -8,7 +8,7 @@ export interface Progress {
   readonly state: 'unknown' | 'working' | 'done' | 'failed'
   /** The program's own description of the state. */
   readonly text: string
-  /** 0 if not known yet. */
+  /** Bytes of the download; 0 if not known yet. */
   readonly totalBytes: number
   readonly doneBytes: number
   /** Seconds of seeding since the download was complete; 0 if it is not a torrent. */
@@ -65,7 +65,7 @@ export const cloudTools: readonly string[] = [
   ...['115 Cloud', '115 Open', '123Pan', '123 Open', 'PikPak', 'Thunder', 'ThunderX', 'ThunderBrowser', 'GuangYaPan'],
 ]
 
-/** Milliseconds of one call. */
+/** Maximum milliseconds of one call. */
 const timeout = 10_000
 
 export interface ProgramResponse {

@@ -48,7 +48,9 @@ interface DaemonParts {
   readonly logTail?: LogTail
   /** Called when another node has ended this one: the daemon must be stopped without draining. */
   readonly onEnded?: () => void
-  /** To the process that has locked the data folder for this one and others. Absent: this process is alone. */
+  /**
+   * The channel to the process that has locked the data folder for this one and others. Absent: this process is alone.
+   */
   readonly channel?: ProcessChannel
 }
 

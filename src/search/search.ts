@@ -490,7 +490,7 @@ class UnreadableFolders {
     if (this.#count++ === 0) this.#first = `${folder}: ${error.reason}`
   }
 
-  /** Empty if there are none. */
+  /** The first error and the number of the others; empty if there are none. */
   text(): string {
     if (this.#count <= 1) return this.#first
     return `${this.#first} (and ${this.#count - 1} more folders)`

@@ -8,7 +8,7 @@ import { compilePatterns, patternLines, type Pattern } from '../base/patterns.js
 import type { DriverDescription } from '../contract/driver-type.js'
 import { hostAndPort, parseNetworks, syslogServer } from '../net/addresses.js'
 
-/** In display order. */
+/** The groups in display order. */
 const settingGroups = [
   'site',
   'style',
@@ -54,7 +54,7 @@ export interface SettingDefinition {
 
 type Details = Partial<Pick<SettingDefinition, 'options' | 'inForce' | 'secret' | 'check' | 'before'>>
 type Row = readonly [type: SettingType, value: string, flag: SettingFlag, help: string, details?: Details]
-/** By key, in display order. */
+/** Settings by key, in display order. */
 export type SettingRows = Readonly<Record<string, Row>>
 
 /** The definitions of rows of one group, in force unless `common` or the row says otherwise. */

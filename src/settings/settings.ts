@@ -98,7 +98,7 @@ export class Settings {
     }))
   }
 
-  /** The same rows with the default values, without unknown keys; the token is empty. */
+  /** The rows with the default values, without unknown keys; the token is empty. */
   defaults(): readonly SettingRow[] {
     return this.definitions.map((definition) => ({ ...definition, value: definition.default }))
   }

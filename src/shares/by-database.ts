@@ -76,7 +76,7 @@ function askedActions(mode: ShareRow['mode'], path: Path, kind: KnownKind): read
 /** What a creator may not share is not seen by visitors. */
 const unshared = 'the user has no right "share" there, or does not see it'
 
-/** In place of the right that is asked. */
+/** Reasons that replace the right that is asked, by the code of the error. */
 const reasons: Partial<Record<ErrorCode, string>> = {
   hidden: 'a folder rule hides it',
   not_found: unshared,

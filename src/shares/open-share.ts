@@ -16,7 +16,7 @@ import { refusedToCreator } from './visitor-errors.js'
 
 /** A file or folder of a share. */
 export interface OpenRoot {
-  /** By which it appears in a share of several. */
+  /** The name of the root in a share of several. */
   readonly name: string
   /** The tree below it, as visitors see it. */
   readonly fs: VirtualFs
@@ -29,7 +29,7 @@ export type SharedPlace =
       readonly kind: 'entry'
       readonly fs: VirtualFs
       readonly path: Path
-      /** Never empty. */
+      /** The name of the entry; never empty. */
       readonly name: string
     }
 
@@ -46,7 +46,7 @@ export interface SharedListing {
 /** A member of a folder of a share, at any depth. */
 export interface SharedMember extends TreeMember {
   readonly fs: VirtualFs
-  /** Its path below that folder, without a leading slash. */
+  /** The path of the member below that folder, without a leading slash. */
   readonly name: string
 }
 
@@ -55,7 +55,7 @@ interface Branch {
   readonly fs: VirtualFs
   /** The root of the tree, if that is the member. */
   readonly top: SeenEntry | undefined
-  /** In the tree. */
+  /** The folder in the tree. */
   readonly folder: Path
   /** The names of the members; empty: all. */
   readonly names: readonly string[]
@@ -74,7 +74,7 @@ export type SharedListOptions = Pick<
 export class OpenShare {
   constructor(
     readonly share: StoredShare,
-    /** Those that the creator may share now. */
+    /** The roots that the creator may share now. */
     readonly roots: readonly OpenRoot[],
     /** The secret of the visit that has begun, for the cookie of the visitor. Undefined if none has. */
     readonly cookie: string | undefined,
@@ -205,7 +205,7 @@ export class OpenShare {
     return branches
   }
 
-  /** That of the share; undefined if it leaves that to the storages. */
+  /** The order of listings of the share; undefined if it leaves that to the storages. */
   get order(): Order | undefined {
     const { orderBy, orderDirection, extractFolder } = this.share
     if (orderBy === '' && extractFolder === '') return undefined

@@ -3,7 +3,7 @@ import { childOf, cleanPath, root, segmentsOf, type Path } from '../base/path.js
 
 /** A path within a share. */
 export interface PathInShare {
-  /** Empty if the path has none. */
+  /** The id of the share; empty if the path has none. */
   readonly id: string
   readonly path: Path
 }

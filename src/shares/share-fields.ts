@@ -6,13 +6,13 @@ import type { ShareMode } from '../base/rights.js'
 import { networksOf } from '../net/addresses.js'
 import type { ShareRoot, ShareRow } from '../database/rows.js'
 
-/** Every request may look at each of them. */
+/** Maximum roots of a share: every request may look at each of them. */
 export const maxRoots = 100
-/** Of one creator; and of all, because every process has them in memory. */
+/** Maximum shares of one creator; and in all, because every process has them in memory. */
 export const maxSharesOfUser = 1000
 export const maxShares = 20_000
 
-/** In characters. */
+/** Maximum lengths in characters. */
 const maxLengths = { id: 64, code: 255, remark: 4096, readme: 65_536, header: 65_536 } as const
 const maxNetworks = 100
 const randomLength = 8
@@ -119,11 +119,11 @@ export function checkRoots(paths: readonly Path[], mode: ShareMode): void {
 
 /** What an update asks of the creator about the paths of a share. */
 interface PathsToJudge {
-  /** They must exist. */
+  /** Paths that must exist. */
   readonly added: readonly Path[]
-  /** Those that the share has already, if another creator or mode is asked. They may be missing. */
+  /** Paths that the share has already, if another creator or mode is asked. They may be missing. */
   readonly kept: readonly Path[]
-  /** They stay removed, whatever has their paths now: nobody is asked. */
+  /** Paths that stay removed, whatever has them now: nobody is asked. */
   readonly removed: readonly Path[]
 }
 

@@ -95,8 +95,8 @@ export class ShareUpload {
   }
 
   /**
-   * The same source. Its stream fails with `no_space` (`share_full`) before a byte that could not be reserved, and with
-   * `timeout` if it arrives too slowly.
+   * A source that is counted. Its stream fails with `no_space` (`share_full`) before a byte that could not be reserved,
+   * and with `timeout` if it arrives too slowly.
    */
   counted(source: Source): Source {
     if (source.bytes !== undefined) {

@@ -19,9 +19,9 @@ import {
 } from './share-fields.js'
 
 export interface StoredShare extends ShareRow {
-  /** In their order, also those that were removed. */
+  /** The roots in their order, also those that were removed. */
   readonly roots: readonly ShareRoot[]
-  /** Of visitors; undefined: any. */
+  /** The networks of visitors; undefined: any. */
   readonly networks: BlockList | undefined
 }
 
@@ -37,7 +37,7 @@ interface SharesOptions {
   readonly foldedPath: FoldedPath
   /** Called with a share as it was before a change that ends the requests of its visitors. */
   readonly onChanged: (share: ShareRow) => void
-  /** Milliseconds since 1970. */
+  /** The time in milliseconds since 1970. */
   readonly now?: () => number
 }
 

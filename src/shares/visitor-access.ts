@@ -29,7 +29,7 @@ export type ShareState = (typeof shareStates)[number]
 /** A request of a visitor. */
 export interface VisitorRequest {
   readonly protocol: ProtocolFacts
-  /** Without port. */
+  /** The address of the visitor without port. */
   readonly address: string
   readonly userAgent: string
   /** The code of the share as the visitor sends it; empty if none was sent. */
@@ -51,7 +51,7 @@ interface VisitorAccessOptions {
   readonly log: Pick<Log, 'warn'>
   /** Gets each visit that begins. Absent: nothing is recorded. */
   readonly audit?: Pick<Audit, 'record'>
-  /** Milliseconds since 1970. */
+  /** The time in milliseconds since 1970. */
   readonly now?: () => number
 }
 

@@ -10,7 +10,7 @@ import { PassedStream } from './edge.js'
 
 /** Number of chunks per second of a transfer that has the limit to itself. */
 const chunksPerSecond = 8
-/** Bytes. */
+/** Minimum bytes of a chunk. */
 const minChunk = 1024
 
 export class SpeedLimit {

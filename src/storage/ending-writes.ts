@@ -22,7 +22,7 @@ export class EndingWrites {
   readonly #closing = sharedController()
   /** All work that `end` waits for. It aborts what has a controller. */
   readonly #running = new Running<{ readonly work: Promise<unknown>; readonly controller?: AbortController }>()
-  /** By the signal of a caller, such as that of a connection: what aborts the writes with it, and when they end. */
+  /** What aborts the writes with the signal of a caller, such as that of a connection, and when they end. */
   readonly #controllers = new WeakMap<AbortSignal, AbortController>()
 
   /** Runs a write, with the options that it gets. Rejects with `aborted` once `end` was called, as all others do. */

@@ -6,12 +6,12 @@ import type { Entry } from '../contract/entry.js'
 import { root, within, type Path } from '../base/path.js'
 import type { TransferEvent } from './transfer-meter.js'
 
-/** Paths are of the whole tree. */
+/** A change of the tree. Paths are of the whole tree. */
 export type TreeEvent =
   /** A file was created, or its content or attributes were changed. */
   | { readonly kind: 'written'; readonly path: Path }
   | { readonly kind: 'folder made'; readonly path: Path }
-  /** Including everything below. */
+  /** The entry was removed, with everything below it. */
   | { readonly kind: 'removed'; readonly path: Path }
   | { readonly kind: 'moved'; readonly from: Path; readonly path: Path }
   /** Another program has changed the entry, or something below it: see `DriverEnv.changed`. */

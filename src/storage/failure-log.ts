@@ -22,7 +22,7 @@ const failureCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['unavailable', 
 /** The last line about a code. */
 interface Line {
   readonly at: number
-  /** Number of failures since. */
+  /** Number of failures since the line. */
   suppressed: number
 }
 

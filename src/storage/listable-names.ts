@@ -23,7 +23,7 @@ export interface SkippedNames {
 
 export class ListableNames {
   readonly #logged = new Set<Path>()
-  /** For the most recently listed folders. */
+  /** The names that were skipped in the most recently listed folders. */
   readonly #skipped = new LRUCache<Path, SkippedNames>({ maxSize: maxLoggedFolders, sizeCalculation: () => 1 })
 
   constructor(private readonly log: DriverLog) {}

@@ -9,13 +9,13 @@ import { sortedInTurns, type Order } from './sorting.js'
 /** A listing as it was read. */
 export interface ReadListing {
   readonly entries: readonly Entry[]
-  /** The same entries in the order of the backend. */
+  /** The entries in the order of the backend. */
   readonly backendOrder: readonly Entry[]
   /** Whether a name begins with the prefix that the gateway reserves for itself. Such entries are never shown. */
   readonly hasReserved: boolean
   /** The folder's revision before the listing was read; undefined if the backend has no folder revisions. */
   readonly revision: string | undefined
-  /** Milliseconds since the epoch. */
+  /** When it was read, in milliseconds since the epoch. */
   readonly readAt: number
 }
 
@@ -43,7 +43,7 @@ function bytesOf({ entries }: ReadListing): number {
 
 /** The limit that the caches of all storages share. */
 export class ListingBudget {
-  /** Least recently used first. */
+  /** The cached listings, least recently used first. */
   readonly #items = new Set<CacheItem>()
   #bytes = 0
 
@@ -99,7 +99,7 @@ export class CacheItem implements ReadListing {
   readonly hasReserved: boolean
   revision: string | undefined
   readAt: number
-  /** Including the serialized parts and the other orders. */
+  /** Bytes of memory, including the serialized parts and the other orders. */
   bytes: number
   /** The index of each name in the backend's order. Created on the first lookup. */
   #indexes: ReadonlyMap<string, number> | undefined

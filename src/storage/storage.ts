@@ -211,7 +211,7 @@ export class Storage {
   }
 
   /**
-   * The same entries in pages, in any order. Memory use does not grow with the folder if the driver has
+   * The entries of a folder in pages, in any order. Memory use does not grow with the folder if the driver has
    * `revision`. `refresh`: does not use the cached listing.
    */
   async *pages(

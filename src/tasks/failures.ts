@@ -19,7 +19,7 @@ export function retryDelay(error: GatewayError, tries: number): number | undefin
 /** Maximum characters of the texts that a run leaves in its task. The failed items are stored in full beside it. */
 export const maxText = 2048
 
-/** At most the first `maxText` characters of the text. */
+/** The text, or the beginning of a longer one: at most `maxText` characters. */
 export function shortened(text: string): string {
   return text.length <= maxText ? text : `${text.slice(0, maxText - 1)}…`
 }

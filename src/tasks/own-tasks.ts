@@ -16,7 +16,7 @@ export interface OwnTask {
   run?: { readonly stop: AbortController; readonly ended: Promise<void> } | undefined
   /** Settles when its last state is stored. */
   stored: Promise<void>
-  /** Queues it later. */
+  /** Queues the task later. */
   timer?: NodeJS.Timeout | undefined
   /** The remark of the last run. */
   remark: string

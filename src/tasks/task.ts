@@ -29,9 +29,9 @@ export type TaskPhase =
 
 /** A path of the tree in two parts, as it was when the task was added: storages may have changed. */
 export interface TaskPlace {
-  /** That of the storage; the root if none is mounted there. */
+  /** The mount path of the storage; the root if none is mounted there. */
   readonly mount: Path
-  /** That in the storage. */
+  /** The path in the storage. */
   readonly inner: Path
 }
 
@@ -61,7 +61,7 @@ export interface TaskRequest {
   readonly plan: object
   /** The phase until the task runs. */
   readonly phase?: TaskPhase
-  /** 0 if not known yet. */
+  /** Bytes of the task; 0 if not known yet. */
   readonly totalBytes: number
 }
 

@@ -27,7 +27,7 @@ interface UploadTaskPlan {
   /** The name of its file in the spool. */
   readonly spooled: string
   readonly createOnly: boolean
-  /** Milliseconds since 1970. */
+  /** The time of the file in milliseconds since 1970. */
   readonly modified?: number | undefined
   readonly hashes?: Hashes | undefined
   readonly password?: string | undefined

@@ -153,10 +153,10 @@ export interface RecordedMembers {
 
 /** State of a source when it was copied. */
 export interface CopiedState {
-  /** As returned by `contentVersion`. */
+  /** The state of the source, as `contentVersion` returns it. */
   readonly source: string
   readonly size: number
-  /** The copy is certainly a different file than the source, as one that was created under a free name. */
+  /** Whether the copy is certainly a different file than the source, as one that was created under a free name. */
   readonly distinct: boolean
   /**
    * State of the copy when it was verified, in the same form. Undefined for folders, for symlinks, and if it was not
@@ -176,7 +176,7 @@ const someState: CopiedState = { source: '', size: 0, distinct: true }
 /** The journal of a copy or move within a request, in memory: it keeps what a later step asks. */
 export class MemoryJournal implements CopyJournal {
   readonly resumes = false
-  /** By folder, then by name. */
+  /** The copied members by folder, then by name. */
   readonly #copied = new Map<Path, Map<string, CopiedState>>()
 
   /** `kept`: nothing, which members were copied, or also the states of their sources and copies. */

@@ -79,7 +79,7 @@ interface Folder {
   readonly to: Path
   readonly entry: Entry
   readonly isTop: boolean
-  /** This run created the target folder, so it was empty. */
+  /** Whether this run created the target folder, so that it was empty. */
   readonly isNew: boolean
   /** A member was rejected because its name is equal to that of another member in the target. */
   readonly hasConflict: boolean

@@ -115,7 +115,7 @@ class Pause {
 }
 
 class InPlaceHandle {
-  /** Of the file that the handle belongs to. */
+  /** The identities of the file that the handle belongs to. */
   identities: Promise<readonly Identity[]>
   #isMovedAway = false
   readonly #pauses = new Set<Promise<void>>()

@@ -68,8 +68,8 @@ export class Intents {
   /** Timers by ID of the storage. */
   readonly #retries = new Map<number, NodeJS.Timeout>()
   /**
-   * By the ID of an intent of a move whose outcome is not known: ends the time in which rules and grants apply at both
-   * paths.
+   * What ends the time in which rules and grants apply at both paths of a move whose outcome is not known, by the ID of
+   * its intent.
    */
   readonly #unresolved = new Map<number, { readonly storageId: number; readonly end: (hasMoved: boolean) => void }>()
   #closed = false

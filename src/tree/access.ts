@@ -32,7 +32,7 @@ import { followingActions, followSymlinks, type Following } from './symlinks.js'
  * `resolveAndAuthorize` does both.
  */
 export interface Place extends ResolvedPath {
-  /** Before its symlinks were followed. */
+  /** The path before its symlinks were followed. */
   readonly named: Path
   /** The principal, with its base in the spelling of the path. */
   readonly principal: Principal
@@ -49,7 +49,7 @@ export class Access implements Authority {
 
   constructor(
     readonly dependencies: TreeDependencies,
-    /** As stored in the account. */
+    /** The principal, with its base as stored in the account. */
     readonly principal: Principal,
     /** The move item by item that is made: what follows the folder does not refuse it. */
     private readonly mover?: symbol,
@@ -57,7 +57,7 @@ export class Access implements Authority {
     this.tree = dependencies.mountedTree
   }
 
-  /** The same principal, as it makes a move item by item. */
+  /** Access of this principal, as it makes a move item by item. */
   asMover(mover: symbol): Access {
     return new Access(this.dependencies, this.principal, mover)
   }
@@ -234,7 +234,7 @@ export class Access implements Authority {
     return facts.some((each, index) => each !== entries[index]) ? facts : entries
   }
 
-  /** The same for the entry at `at`. */
+  /** As `factsOfMembers`, for the entry at `at`. */
   factsOf(at: Path, entry: Entry): SeenEntry {
     const granted = this.#granted(at)
     if (onePath.contentRefusal(granted)) return unreadable(entry)

@@ -28,7 +28,10 @@ export class Target implements MountedPath {
     readonly entry: Entry | undefined,
     private readonly locate: () => MountedPath,
     mounted?: MountedPath,
-    /** For the calls of the driver. Aborts with the request, and when the path locks of the change are lost. */
+    /**
+     * The signal for the calls of the driver. It aborts with the request, and when the path locks of the change are
+     * lost.
+     */
     readonly signal?: AbortSignal,
   ) {
     this.#mounted = mounted
@@ -81,7 +84,7 @@ type Loaded = 'target' | 'symlink' | 'nothing'
 /** What a change touches, and what it requires. */
 export interface ChangePlan<Paths extends readonly ResolvedPath[]> {
   readonly options: ChangeOptions
-  /** Of several storages at the mount point of a path, the one that an earlier step has used. */
+  /** The storage that an earlier step has used, where several have the mount point of a path. */
   readonly preferred?: ((at: Path) => Storage | undefined) | undefined
   /** Resolves and authorizes each path of the change, and follows its symlinks. Called for each check. */
   readonly resolve: () => Promise<Paths>
@@ -151,7 +154,9 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     this.#isConditional = hasPreconditions(plan.options)
   }
 
-  /** For the calls of the driver. Aborts with the request, and when the path locks of the change are lost. */
+  /**
+   * The signal for the calls of the driver. It aborts with the request, and when the path locks of the change are lost.
+   */
   get signal(): AbortSignal | undefined {
     return this.#pathLocks.signal
   }

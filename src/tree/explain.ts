@@ -23,11 +23,11 @@ import type { ExplainedStepName, JudgedStep, StepKind } from './policy/explanati
 
 export interface ExplainQuestion {
   readonly username: string
-  /** Of the whole tree, in the spelling of the backend. */
+  /** A path of the whole tree, in the spelling of the backend. */
   readonly path: Path
   readonly right: Right
   readonly protocol: ProtocolFacts
-  /** That of the client; undefined: any. */
+  /** The address of the client; undefined: any. */
   readonly address?: string | undefined
 }
 
@@ -46,13 +46,13 @@ export interface ExplainSources {
 /** What a step looked at. */
 export interface ToldStep {
   readonly step: ExplainedStepName
-  /** What it looked at. */
+  /** The kind of what the step looked at. */
   readonly kind: StepKind
-  /** Of the grant or folder rule. */
+  /** The id of the grant or folder rule; null if the step looked at neither. */
   readonly id: number | null
-  /** Whose grant it is: `user:3` or `group:2`. */
+  /** Whose grant the step looked at: `user:3` or `group:2`. */
   readonly subject: string | null
-  /** That of the grant, the folder rule or the base folder; else the one that was asked. */
+  /** The path of the grant, the folder rule or the base folder; else the one that was asked. */
   readonly path: Path
   readonly text: string
 }

@@ -36,7 +36,7 @@ const emptySource = byteSource(Buffer.alloc(0))
 export interface FileWriteOptions extends ChangeOptions {
   /** Creates missing folders. */
   readonly parents?: boolean | undefined
-  /** For a task that can resume the upload. */
+  /** The upload of a task that can resume it. */
   readonly resumable?: ResumableUpload | undefined
 }
 
@@ -64,7 +64,7 @@ export interface WritableTreeFile extends WritableFile {
   readonly isMovedAway: () => boolean
 }
 
-/** With a `route`, the client may be redirected. */
+/** The options of sending a file. With a `route`, the client may be redirected. */
 export interface SendingOptions extends AccessOptions {
   readonly route?: DownloadRouteOptions['route'] | undefined
   readonly withoutProxy?: boolean | undefined

@@ -19,11 +19,11 @@ import { assertReadableBelow } from './whole-trees.js'
 /** Limits a listing to some of the folder's entries. */
 export interface EntryFilter {
   readonly foldersOnly?: boolean | undefined
-  /** Only names with this prefix. */
+  /** The prefix of the listed names. */
   readonly startsWith?: string | undefined
-  /** Only names that contain this text, compared as the search does: in any case. */
+  /** A text that the listed names contain, compared as the search does: in any case. */
   readonly contains?: string | undefined
-  /** Not this name. */
+  /** A name that is not listed. */
   readonly except?: string | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -99,8 +99,8 @@ export async function list(access: Access, path: Path, options: FolderListOption
 }
 
 /**
- * The same entries in pages, in any order. Rejects once the session is revoked. `complete`: as in
- * `MountedTree.pages`.
+ * The entries of a folder as the principal sees them, in pages and in any order. Rejects once the session is revoked.
+ * `complete`: as in `MountedTree.pages`.
  */
 export async function* pages(
   access: Access,
@@ -356,7 +356,7 @@ export interface TreeMember {
 /** A folder whose members are being visited. */
 interface OpenFolder {
   readonly path: Path
-  /** Without symlinks, in the whole tree. */
+  /** The path in the whole tree, without symlinks. */
   readonly real: Path
   readonly entries: AsyncGenerator<Entry>
 }
@@ -373,7 +373,7 @@ async function memberEntry(access: Access, path: Path, options: AccessOptions): 
   return entry
 }
 
-/** These members of the folder at `path`, in this order. Rejects if one does not exist. */
+/** The members of the folder at `path` with these names, in their order. Rejects if one does not exist. */
 async function* selected(
   access: Access,
   path: Path,
@@ -383,7 +383,7 @@ async function* selected(
   for (const name of new Set(names)) {
     const member = childOf(path, name)
     const entry = await during(access, 'list', member, () => memberEntry(access, member, options))
-    // Its name may have another spelling.
+    // The name of the entry may have another spelling.
     yield { ...entry, name }
   }
 }

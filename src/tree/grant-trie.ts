@@ -48,7 +48,7 @@ class Node {
   }
 }
 
-/** Of the grants at one path, the user's own decide before those of groups, and a denial before another grant. */
+/** What the grants at one path say: the user's own decide before those of groups, and a denial before another grant. */
 function combined(nodes: readonly Node[]): Sayings {
   let [ownAllowed, ownDenied, allowed, denied] = [0, 0, 0, 0]
   for (const { own, ofGroups } of nodes) {
@@ -74,13 +74,13 @@ export class GrantedPath {
   /** `nodes`: those of the path, one for each spelling that has grants at or below it. */
   constructor(
     private readonly nodes: readonly Node[],
-    /** Of a member without grants of its own, the path of its folder. */
+    /** The path; for a member without grants of its own, that of its folder. */
     readonly path: Path,
     private readonly here: Sayings,
-    /** That of the folder of the path; undefined for the root. */
+    /** What the grants say of the folder of the path; undefined for the root. */
     private readonly parent: GrantedPath | undefined,
     private readonly foldedPath: FoldedPath,
-    /** What no grant allows is refused. */
+    /** Whether what no grant allows is refused. */
     readonly grantedOnly: boolean,
   ) {
     this.above = parent?.applying ?? nothing

@@ -10,7 +10,7 @@ import { PathMirror, type FoldedPath } from './path-mirror.js'
 
 export type { Grant } from '../database/rows.js'
 
-/** Of whom a grant is: a user or a group. */
+/** The user or the group that a grant is of. */
 export type Subject = { readonly userId: number } | { readonly groupId: number }
 
 export function subjectOfGrant({ userId, groupId }: Pick<Grant, 'userId' | 'groupId'>): Subject {
@@ -21,7 +21,7 @@ export function subjectOfGrant({ userId, groupId }: Pick<Grant, 'userId' | 'grou
 
 /** A grant as it is given. */
 export interface NewGrant {
-  /** Of the whole tree; need not exist. */
+  /** A path of the whole tree. Nothing need exist there. */
   readonly path: string
   readonly allow: readonly string[]
   readonly deny: readonly string[]
@@ -29,19 +29,22 @@ export interface NewGrant {
 
 type CheckedGrant = Pick<Grant, 'path' | 'allow' | 'deny'>
 
-/** Of one user or group: all of them are compiled when a member is first seen after a change. */
+/** Maximum grants of one user or group: all of them are compiled when a member is first seen after a change. */
 export const maxGrantsOfSubject = 1000
-/** Of all: every change of a grant, and every rename of a folder that has one, reads all of them in every process. */
+/**
+ * Maximum grants in all: every change of one, and every rename of a folder that has one, reads all of them in every
+ * process.
+ */
 export const maxGrants = 20_000
 
-/** Folders of a path: each costs memory for every user that the grant is of. */
+/** Maximum folders of a grant's path: each costs memory for every user that the grant is of. */
 export const maxGrantDepth = 100
 
 /** What a trie was compiled from, besides the grants. */
 interface Compiled {
   readonly membership: Membership
   readonly grantedOnly: boolean
-  /** Undefined if no grant applies. */
+  /** The compiled grants; undefined if none applies. */
   readonly trie: GrantTrie | undefined
 }
 
@@ -83,17 +86,19 @@ function checkGrant({ path: text, allow, deny }: NewGrant): CheckedGrant {
   return given
 }
 
-/** Each once, in their usual order. */
+/** The rights of these names, each once, in their usual order. */
 function rightsIn(names: readonly string[]): readonly Right[] {
   return rights.filter((right) => names.includes(right))
 }
 
 export class Grants extends PathMirror<Grant> {
-  /** As they are stored. */
+  /** The stored grants of each user and group. */
   #bySubject: ReadonlyMap<string, readonly Grant[]> = new Map()
-  /** By user id, or by the move that is made; compiled at their first use after a change. */
+  /**
+   * The compiled grants of users, by user id, or by the move that is made; compiled at their first use after a change.
+   */
   readonly #tries = new Map<number | symbol, Compiled>()
-  /** Those that deny `see` or `read`, of anybody. */
+  /** The grants that deny `see` or `read`, of all users and groups. */
   #denials: GrantTrie | undefined
 
   private constructor(
@@ -200,7 +205,10 @@ export class Grants extends PathMirror<Grant> {
     this.#denials = denials.length > 0 ? new GrantTrie(denials, this.foldedPath, false) : undefined
   }
 
-  /** Of two grants a denial wins, so that nothing is seen of the folder before the moved one is stored. */
+  /**
+   * Two grants of one subject may apply at a path: a denial wins, so that nothing is seen of the folder before the
+   * moved one is stored.
+   */
   protected override readonly canCoincide = true
 
   /** Two grants at spellings of one path apply together, so they move together. */

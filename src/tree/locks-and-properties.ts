@@ -145,7 +145,7 @@ export async function memberProperties(
   return new Map(found.map(([child, kept]) => [nameOf(child), shownProperties(access, kept)]))
 }
 
-/** Those of these properties of one path that the principal sees. */
+/** The kept properties of one path that the principal sees. */
 export function shownProperties({ principal }: Access, kept: readonly Property[]): readonly Property[] {
   return principal.share === undefined ? kept : kept.filter(isVisitorProperty)
 }

@@ -6,7 +6,7 @@ export interface AccessOptions {
   readonly signal?: AbortSignal | undefined
   /** The password for folders whose rule requires one. */
   readonly password?: string | undefined
-  /** Of a write or a lock: false if it makes no file, and rejects with `not_found` where nothing exists. */
+  /** false: a write or a lock makes no file, and rejects with `not_found` where nothing exists. */
   readonly makesFile?: boolean | undefined
 }
 

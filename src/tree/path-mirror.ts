@@ -27,7 +27,7 @@ export type FoldedPath = (path: Path) => Path | undefined
 
 /** `Row` is what is made of a `Stored` row. */
 export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = Stored> {
-  /** As they are stored. */
+  /** The rows as they are stored. */
   #stored: readonly Row[] = []
   #applying: readonly Row[] = []
   /** The moves item by item, by those rows that apply at the new path because of them. */
@@ -51,7 +51,7 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   /** Called when other rows apply. */
   protected abstract index(applying: readonly Row[]): void
 
-  /** Of rows with the same subject, only one may have a path. */
+  /** The subject of a row: only one of the rows with the same subject may have a path. */
   protected abstract subjectOf(row: Row): string
 
   /** Whether two rows of one subject apply at a path while a folder with one of them is being moved to the other. */
@@ -60,7 +60,7 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   async reload(): Promise<void> {
     const number = ++this.#lastStarted
     const loaded = await this.compile(await this.rows.all())
-    // Of concurrent reloads, the one that started last has the newest rows.
+    // The newest rows are those of the concurrent reload that started last.
     if (number < this.#lastApplied) return
     this.#lastApplied = number
     this.#stored = loaded

@@ -19,7 +19,7 @@ export interface IfResource {
 
 /** Conditions of RFC 9110 §13 and RFC 4918 §10.4, parsed by the protocol. */
 export interface Preconditions {
-  /** True if any of these is true. */
+  /** Conditions of which at least one must be true. */
   readonly if?: readonly IfResource[] | undefined
   /** Entity tags with their quotes, or `*` for any existing resource. */
   readonly ifMatch?: '*' | readonly string[] | undefined

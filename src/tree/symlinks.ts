@@ -26,9 +26,9 @@ export const followingActions: ReadonlySet<Action> = new Set<Action>([
 
 /** Which symlinks are followed. */
 export interface Following {
-  /** Also one in the last segment. The default depends on the action. */
+  /** Whether a symlink in the last segment is followed too. The default depends on the action. */
   readonly last?: boolean | undefined
-  /** Loads the entry too, if one call of the backend returns both, and no symlink leads elsewhere. */
+  /** Whether the entry is loaded too, if one call of the backend returns both, and no symlink leads elsewhere. */
   readonly entry?: boolean | undefined
 }
 

@@ -135,7 +135,8 @@ export class VirtualFs {
   }
 
   /**
-   * The same entries in pages, in any order. Memory use does not grow with a folder of a driver that has `revision`.
+   * The entries of a folder in pages, in any order. Memory use does not grow with a folder of a driver that has
+   * `revision`.
    */
   pages(path: Path, options: AccessOptions = {}): AsyncGenerator<readonly Entry[]> {
     const folder = () => this.#access.resolveAndAuthorize('list', path, options)

@@ -9,7 +9,10 @@ const microsoft = 'urn:schemas-microsoft-com:'
 /** A time as Windows sends it, such as `Sat, 20 Jun 2020 07:39:29 GMT`. */
 const time = /^[A-Za-z0-9 ,:+-]{1,40}$/
 
-/** Their values, which are short: the account of the share's creator has only so much room for properties. */
+/**
+ * The values of these properties, which are short: the account of the share's creator has only so much room for
+ * properties.
+ */
 const values: ReadonlyMap<string, RegExp> = new Map([
   ['Win32CreationTime', time],
   ['Win32LastAccessTime', time],

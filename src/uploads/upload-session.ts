@@ -20,7 +20,7 @@ import { ChunkFeed } from './chunk-feed.js'
 export interface AnnouncedFile {
   /** Relative to the base of the principal. */
   readonly path: Path
-  /** Bytes; more than 0. */
+  /** The size in bytes; more than 0. */
   readonly size: number
   readonly modified?: Date | undefined
   /** Digests of the whole content, which is compared with them. */
@@ -42,7 +42,7 @@ type UploadState = 'receiving' | 'completed' | 'failed_retriable' | 'failed_perm
 /** Chunks, from the next one on, whose requests may wait for their turn. */
 const chunkWindow = 8
 
-/** In milliseconds. */
+/** The times of an upload, in milliseconds. */
 export interface UploadTimes {
   /** How long a request waits while nothing arrives, or if its chunk is outside the window. */
   readonly hold: number
@@ -60,7 +60,7 @@ interface Receipt {
   received: number
   /** Bytes that an earlier request for the same chunk has brought: they are compared, and not passed on again. */
   known: number
-  /** Of the received bytes, up to `known`. */
+  /** The checksum of the received bytes, up to `known`. */
   checksum: number
   cancel: (error: GatewayError) => void
 }
@@ -82,7 +82,7 @@ export class UploadSession {
   #checksum: number | undefined = 0
   /** The last bytes of the file. */
   #last: Buffer | undefined
-  /** Undefined until the storage reads. */
+  /** What the storage reads from; undefined until it reads. */
   #feed: ChunkFeed | undefined
   #writing: Promise<void> = Promise.resolve()
   #controller = new AbortController()
@@ -108,12 +108,12 @@ export class UploadSession {
     return this.#state
   }
 
-  /** Why it failed. */
+  /** Why the upload failed. */
   get failure(): GatewayError | undefined {
     return this.#failure
   }
 
-  /** Counted from 1. */
+  /** The number of the current attempt, counted from 1. */
   get attempt(): number {
     return this.#attempt
   }

@@ -12,7 +12,7 @@ interface UploadSessionsOptions {
   readonly times?: Partial<SessionTimes>
 }
 
-/** In milliseconds. */
+/** The times of sessions, in milliseconds. */
 interface SessionTimes extends UploadTimes {
   /** How long a session lasts in which nothing happens. */
   readonly idle: number
@@ -41,7 +41,7 @@ export const uploadsCloseTimeout = 10_000
 
 export class UploadSessions {
   readonly #times: SessionTimes
-  /** By id, in the order of their start. */
+  /** The sessions by id, in the order of their start. */
   readonly #sessions = new Map<string, UploadSession>()
   /** What is left of sessions that have ended is being discarded. */
   readonly #ending = new Set<Promise<void>>()

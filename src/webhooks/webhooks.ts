@@ -54,7 +54,7 @@ export const replayLimit = 1000
 
 export class Webhooks {
   #hooks: readonly { readonly row: WebhookRow; readonly matches: (event: AuditEvent) => boolean }[] = []
-  /** Of the hooks that are on, while this process delivers. */
+  /** The queues of the hooks that are on, while this process delivers. */
   readonly #queues = new Map<number, { readonly row: WebhookRow; readonly queue: HookQueue }>()
   readonly #reloads = new PQueue({ concurrency: 1 })
   #isDelivering = false

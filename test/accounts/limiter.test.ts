@@ -253,10 +253,10 @@ void t.test(
         await signIns.admit('flood', name)
         t.fail('the address is locked')
       } catch {
-        // Its attempts are counted.
+        // The attempt is counted.
       }
     }
-    // Of three hundred thousand errors, the stack would take longer than all else.
+    // The stacks of three hundred thousand errors would take longer than all else.
     const { stackTraceLimit } = Error
     t.teardown(() => (Error.stackTraceLimit = stackTraceLimit))
     Error.stackTraceLimit = 0

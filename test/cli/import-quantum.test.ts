@@ -10,7 +10,7 @@ import { startGateway } from '../gateway.js'
 import { withoutSqlite } from '../store-location.js'
 import { folder, names, run, signIn } from './importing.js'
 
-/** Of `Admin fb 1` and `greta-1234`. */
+/** The hashes of `Admin fb 1` and `greta-1234`. */
 const hashes = {
   admin: '$2a$10$aLdU76aSo0LU/SbppCF0leLnfzIK2gRc8ne6eUaG46mSO3HtxRSTO',
   ann: '$2a$10$RgyRpsSksxDTmWjg.YS9gurU2d0w7JgRyXBWQV.41pmIuahpNMynW',

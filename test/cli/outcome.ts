@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 export const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 
 export interface Outcome {
-  /** null: a signal has ended it. */
+  /** The exit status; null: a signal has ended the program. */
   readonly status: number | null
   readonly out: string
   readonly err: string

@@ -19,7 +19,7 @@ const adminPassword = 'a password for tests'
 const moves = 40
 const lateRequests = 10
 const half = 500_000
-/** Milliseconds. */
+/** Milliseconds for which a node is frozen. */
 const frozenFor = 30_000
 
 type Headers = Readonly<Record<string, string>>

@@ -21,7 +21,7 @@ import { mountSlow, setSpeed } from './slow-storages.js'
 
 type Place = Pick<Daemon, 'davUrl' | 'url' | 'adminPassword'>
 
-/** Of fresh connections to one address, one reaches each worker. */
+/** Fresh connections to one address, of which one reaches each worker. */
 const connections = 8
 /** KiB per second: the large file takes much longer than the small ones. */
 const slow = '200'

@@ -18,7 +18,7 @@ const times = { interval: 100, current: 400, dead: 800 }
 interface Joining {
   /** How its work of taking over ends; at once by default. */
   readonly takingOver?: Promise<void>
-  /** Its heartbeats wait until `thaw` is called. */
+  /** Whether the heartbeats of the node wait until `thaw` is called. */
   readonly isFrozen?: boolean
   readonly isOver?: (id: string) => boolean | undefined
   readonly runs?: (id: string) => boolean | undefined

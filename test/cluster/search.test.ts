@@ -1,4 +1,4 @@
-/** Of several nodes one writes the search index; all of them search, and pass on what an admin asks for. */
+/** One of several nodes writes the search index; all of them search, and pass on what an admin asks for. */
 import t from 'tap'
 import { startNodes, type RunningGateway } from '../gateway.js'
 import { lacks } from '../programs.js'

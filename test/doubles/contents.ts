@@ -11,7 +11,7 @@ import type { Test } from 'tap'
 export interface Content {
   /** Upper-case hexadecimal, as the vendors write it. */
   readonly sha1: string
-  /** Upper-case hexadecimal. */
+  /** The MD5 in upper-case hexadecimal. */
   readonly md5: string
   readonly size: number
   readonly file: string
@@ -19,7 +19,7 @@ export interface Content {
 
 export class Contents {
   readonly #folder = mkdtempSync(join(tmpdir(), 'double-'))
-  /** By SHA-1. */
+  /** The contents that were published, by SHA-1. */
   readonly #published = new Map<string, Content>()
   #files = 0
 

@@ -124,7 +124,7 @@ class Client {
   }
 
   storeHeaders(authorization: string, date: string): Record<string, string> {
-    // Of UC too.
+    // The Referer is that of Quark for UC too.
     const referer = 'https://pan.quark.cn/'
     return { authorization, referer, 'x-oss-date': date, 'x-oss-user-agent': ossUserAgent }
   }

@@ -22,7 +22,7 @@ import { Requests } from './requests.js'
 interface QuarkOptions {
   /** Milliseconds for which a listing does not show a change; default: 0. */
   readonly lag?: number
-  /** Default: refuse. */
+  /** What is done with a taken name. Default: refuse. */
   readonly sameName?: SameName
   /** Bytes of each part but the last; default: 4 MiB. */
   readonly partSize?: number
@@ -47,7 +47,7 @@ async function start(t: Test, vendor: QuarkVendor, options: QuarkOptions) {
   const uploads = new QuarkUploads(vendor, drive, contents, partSize)
   const downloads = new QuarkDownloads(vendor, session, contents)
   const api = new QuarkApi({ vendor, session, drive, uploads, downloads })
-  // Its digests are known to the vendor: a file without bytes has no parts to send.
+  // The vendor knows the digests of an empty file, which has no parts to send.
   await contents.add('')
   const download: RequestListener = (request, response) => void downloads.serve(request, response)
   const environment = await serveVendorHosts(t, {

@@ -11,7 +11,7 @@ import type {
 export interface LoggedRequest {
   readonly host: string
   readonly method: string
-  /** With the query. */
+  /** The path with the query. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
   /** Milliseconds of `performance.now()` at its arrival. */
@@ -46,7 +46,7 @@ interface Rule {
 }
 
 export class Requests {
-  /** In the order of their arrival. */
+  /** The requests in the order of their arrival. */
   readonly log: LoggedRequest[] = []
   #rules: Rule[] = []
 

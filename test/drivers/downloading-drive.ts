@@ -32,7 +32,7 @@ interface Job {
 const perPage = 2
 
 export class DownloadingDrive extends IdDrive {
-  /** Newest first. */
+  /** The jobs, newest first. */
   jobs: Job[] = []
   /** Pages of the list that were requested. */
   pages = 0
@@ -151,7 +151,7 @@ export function downloadingType(drive: DownloadingDrive, tool = '115 Cloud'): Dr
     name: 'Downloading Drive',
     fields: {},
     facts: { downloadTool: { name: tool, folderSetting: '115_temp_dir' } },
-    // Its direct URLs lead nowhere: clients download through the gateway.
+    // Direct URLs lead nowhere: clients download through the gateway.
     open: async (_options, env) => Object.assign(new DownloadingDriver(drive, env), { directUrl: undefined }),
   }
 }

@@ -508,7 +508,7 @@ void t.test('a driver hears of changes by other nodes in its storage', async (t)
   events.emit({ kind: 'removed', path: asPath('/mnt/a/file') }, 'elsewhere')
   events.emit({ kind: 'moved', from: asPath('/mnt/a/x'), path: asPath('/mnt/a/y') }, 'elsewhere')
   events.emit({ kind: 'changed elsewhere', path: asPath('/mnt/a/folder') }, 'elsewhere')
-  // Of notices that were missed.
+  // Notices were missed.
   events.emit({ kind: 'changed elsewhere', path: asPath('/') }, 'elsewhere')
   t.same(heard, [
     '2 changed /file',

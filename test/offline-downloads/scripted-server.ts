@@ -9,7 +9,7 @@ type Script = (request: IncomingMessage, answer: ServerResponse, turn: number) =
 export interface ScriptedServer {
   readonly url: string
   readonly port: number
-  /** Of each request: the path, and the headers that ask for a part. */
+  /** The path of each request, and its headers that ask for a part. */
   readonly asked: { readonly url: string; readonly range?: string; readonly ifRange?: string }[]
 }
 

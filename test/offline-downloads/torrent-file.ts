@@ -21,11 +21,11 @@ const pieceLength = 65_536
 
 interface TorrentFile {
   readonly bytes: Buffer
-  /** Of the info dictionary, hexadecimal. */
+  /** The hash of the info dictionary, hexadecimal. */
   readonly hash: string
 }
 
-/** Of files in one folder of this name, or of a single file. `more`: keys beside `info`. */
+/** A torrent of files in one folder of this name, or of a single file. `more`: keys beside `info`. */
 export function torrentOf(
   name: string,
   content: Buffer | ReadonlyMap<string, Buffer>,

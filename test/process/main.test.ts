@@ -18,7 +18,7 @@ const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 
 interface Process {
   readonly child: ChildProcessByStdio<null, Readable, Readable>
-  /** Its standard output so far. */
+  /** The standard output of the process so far. */
   readonly out: () => string
   readonly err: () => string
   readonly ended: Promise<number | null>

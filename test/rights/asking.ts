@@ -38,7 +38,7 @@ function isZip(world: World, { path, wholeTree, signed }: Question): boolean {
   return wholeTree === true && signed === undefined && kindAt(world, path) === 'folder'
 }
 
-/** One of the operations that write. The time chooses where several suit. */
+/** Does one of the operations that write. The time chooses where several suit. */
 async function write(tree: VirtualFs, path: Path, world: World, question: Question): Promise<unknown> {
   const { password, makes, reads, wholeTree, time } = question
   const options = { password }
@@ -68,7 +68,7 @@ export function realPath({ symlinks }: Pick<World, 'symlinks'>, path: Path, last
   return symlink ? under(symlink.target, within(symlink.path, path) ?? root) : path
 }
 
-/** Of what is at a path, or what a symlink there leads to. */
+/** The kind of what is at a path, or of what a symlink there leads to. */
 function kindAt(world: World, path: Path): Kind | undefined {
   const real = realPath(world, path, true)
   return real === root ? 'folder' : world.entries.find((each) => each.path === real)?.kind

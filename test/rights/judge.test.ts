@@ -25,7 +25,7 @@ import {
 const cases = Number(process.env.TIDEGATE_RIGHTS_CASES ?? 2000)
 const firstSeed = Number(process.env.TIDEGATE_RIGHTS_SEED ?? 0)
 const questionsOfWorld = 40
-/** Of differences; more would not be read. */
+/** Maximum differences that are told; more would not be read. */
 const maxTold = 10
 
 void t.test(`${cases} generated questions are answered as by the model`, async (t) => {

@@ -52,7 +52,7 @@ export interface Group {
 export interface Grant {
   readonly id: number
   readonly subject: { readonly user: number } | { readonly group: number }
-  /** Of the whole tree, as all paths of the model are. */
+  /** A path of the whole tree, as all paths of the model are. */
   readonly path: Path
   readonly allow: readonly Right[]
   readonly deny: readonly Right[]
@@ -114,15 +114,15 @@ export interface Question {
   /** The folder password that the request sends. */
   readonly password?: string
 
-  /** Of `write`: the entry is created, unless it exists. */
+  /** Whether a `write` creates the entry, unless it exists. */
   readonly makes?: boolean
-  /** Of `write`: by a handle that also reads. */
+  /** Whether a `write` is by a handle that also reads. */
   readonly reads?: boolean
-  /** Of `write`: an offline download. */
+  /** Whether a `write` is an offline download. */
   readonly offlineDownload?: boolean
-  /** Of `write`: a lock of infinite depth. Of `read`: a zip of the folder. */
+  /** Whether a `write` is a lock of infinite depth, or a `read` is a zip of the folder. */
   readonly wholeTree?: boolean
-  /** Of `move` and `copy`: a folder that exists at the new path is replaced. */
+  /** Whether a `move` or `copy` replaces a folder that exists at the new path. */
   readonly replaces?: boolean
 }
 
@@ -161,7 +161,7 @@ interface Cause {
 
 export interface Decision {
   readonly allowed: boolean
-  /** Undefined if it is allowed. */
+  /** The refusal; undefined if the question is allowed. */
   readonly error: ErrorCode | undefined
   readonly decidedBy: Cause
 }

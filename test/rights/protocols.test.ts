@@ -18,7 +18,7 @@ import { isAboveBase, runningTree, storable, type RunningTree } from './running-
 const cases = Number(process.env.TIDEGATE_RIGHTS_PROTOCOL_CASES ?? 60)
 const firstSeed = Number(process.env.TIDEGATE_RIGHTS_SEED ?? 0)
 const questionsOfWorld = 20
-/** Of differences; more would not be read. */
+/** Maximum differences that are told; more would not be read. */
 const maxTold = 10
 
 void t.test(
@@ -51,7 +51,7 @@ void t.test(
 
 /** What the model says of a request. */
 interface Verdict {
-  /** As the client is told it; undefined if the request succeeds. */
+  /** The error as the client is told it; undefined if the request succeeds. */
   readonly error: ErrorCode | undefined
   /** The path that is not seen, if that decides. */
   readonly unseen: Path | undefined
@@ -59,7 +59,7 @@ interface Verdict {
   readonly isDone: boolean
 }
 
-/** By the first refusal of what the request asks of the tree. */
+/** What the first refusal of what the request asks of the tree leads to. */
 function verdictOn(world: World, { asked }: Request): Verdict {
   for (const { question, told } of asked) {
     const { error, decidedBy } = decide(world, question)

@@ -25,7 +25,7 @@ export interface Reply {
 }
 
 export interface Request {
-  /** In this order. */
+  /** What the request asks of the tree, in this order. */
   readonly asked: readonly Asked[]
   /** Asks more of the tree, which is not among `asked`: of the refusals it is only known that there is one. */
   readonly isLoose?: boolean
@@ -190,7 +190,7 @@ function zipRequest(question: Question, path: Path): Request {
   }
 }
 
-/** By which failures are told. */
+/** The names by which failures are told. */
 const names: Readonly<Partial<Record<ErrorCode, string>>> = {
   denied: 'denied',
   hidden: 'password_required',
@@ -247,7 +247,7 @@ async function sendDav(visitor: Visitor, question: Question, path: string, { met
   return { status: response.status, text: await response.text() }
 }
 
-/** Of the parts of a response to a change, the first that is more than the failure of another one. */
+/** The status; for a change with several parts, that of the first that is more than the failure of another one. */
 function statusOf({ status, text }: { readonly status: number; readonly text: string }, isChange: boolean): number {
   if (status !== 207 || !isChange) return status
   const parts = [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => Number(match[1]))

@@ -67,7 +67,7 @@ export async function runningTree(t: Parameters<typeof startGateway>[0]): Promis
   if (row) await supervisor.apply(await store.storages.update(row.id, { cacheExpiration: 0 }))
   const appPasswords = await makeAccounts(running)
   let world: World = { users: [], groups: [], grants: [], rules: [], entries: [], symlinks: [] }
-  /** Of the users of this world. */
+  /** The sign-ins of the users of this world. */
   let signedIn = new Map<string, Promise<unknown>>()
   let connections: { end: () => void }[] = []
   t.teardown(() => connections.forEach((each) => each.end()))

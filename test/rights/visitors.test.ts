@@ -15,7 +15,7 @@ const cases = Number(process.env.TIDEGATE_RIGHTS_CASES ?? 1000)
 const firstSeed = Number(process.env.TIDEGATE_RIGHTS_SEED ?? 0)
 const sharesOfWorld = 4
 const questionsOfShare = 15
-/** Of differences; more would not be read. */
+/** Maximum differences that are told; more would not be read. */
 const maxTold = 10
 
 void t.test(`${cases} generated questions of visitors of shares are answered as by the model`, async (t) => {

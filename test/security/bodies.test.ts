@@ -86,7 +86,7 @@ void t.test('every endpoint rejects an unusual body with a client error', async 
         body,
       )
       if (isPlain) {
-        // Its errors have the status of the response, and are pages.
+        // Errors of such endpoints have the status of the response, and are pages.
         t.ok(answer.status < 500, `${endpoint}, ${shape}: ${answer.status}`)
         if (answer.status !== 200) t.notMatch(answer.text, internals, 'no stack trace or internals')
         continue

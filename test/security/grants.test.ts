@@ -19,7 +19,7 @@ import {
 } from '../protocols/sftp/packet-client.js'
 import { addUser, basic, everyPermission, packets, send, signIn, store, unbound, type Reply } from './world.js'
 
-/** Of the same length, and in no text of an answer by chance. */
+/** Two names of the same length, which are in no text of an answer by chance. */
 const [there, gone] = ['zthere', 'zabsen'] as const
 
 const lockBody =

@@ -29,7 +29,7 @@ export interface AnswerOptions {
   readonly body?: Buffer
   /** By default, as many as were requested. */
   readonly credits?: number
-  /** That of another request of the same kind; by default, of this request. */
+  /** The id of another request of the same kind; by default, of this request. */
   readonly messageId?: number
   /** The response announces that the final one follows later. */
   readonly isInterim?: boolean

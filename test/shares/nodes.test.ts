@@ -39,7 +39,7 @@ function cookieOf(number: number): string {
   return `tidegate_visit=${digits.padStart(32, 'a')}`
 }
 
-/** Of 200 visitors at once, whom only their cookies tell apart, exactly 100 are let in, and stay in on each node. */
+/** Exactly 100 of 200 visitors at once, whom only their cookies tell apart, are let in, and stay in on each node. */
 async function countVisitors(t: Test, nodes: readonly Running[], id: string): Promise<void> {
   const visitors = Array.from({ length: 200 }, (_, number) => {
     const headers = { cookie: cookieOf(number), 'content-type': 'application/json' }

@@ -237,7 +237,7 @@ void t.test('a share that is disabled while visitors come stays disabled', async
   const codes = (await Promise.all(visits)).map(({ code }) => code)
   const { accessed, state } = await shown(ann, id)
   t.equal(state, 'disabled')
-  // Those that had just begun are ended too.
+  // Visits that had just begun are ended too.
   t.ok(accessed >= codes.filter((code) => code === 200).length && accessed <= 50, String(accessed))
   t.match(await visit(99), ended)
   await ann.post(`/api/share/enable?id=${id}`)

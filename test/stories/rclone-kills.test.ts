@@ -71,7 +71,7 @@ async function clientOf(t: Test, davUrl: string, password: string) {
 
 for (const name of ['Rclone over crypt', 'Rclone over S3']) {
   const remote = remoteNamed(name)
-  // Its server needs half a minute.
+  // The server of a slow remote needs half a minute.
   const isSkipped = remote.isSlow === true && onlyWithVariants
   void t.test(name, { skip: isSkipped || lacks(...remote.programs) }, async (t) => {
     const server = await remote.start()

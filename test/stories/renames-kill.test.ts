@@ -20,7 +20,7 @@ interface Renamed {
   /** The protocol that renames it. */
   readonly by: ProtocolName
   readonly inner: string
-  /** Undefined: it has no property. */
+  /** The property; undefined: there is none. */
   readonly property: string | undefined
   /** Every rename replaces another file, over WebDAV. */
   readonly replaces: boolean

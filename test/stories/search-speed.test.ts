@@ -18,8 +18,8 @@ const names = Number(process.env.TIDEGATE_SEARCH_NAMES ?? 20_000)
 const inFolder = 100
 
 /**
- * Of a million names, some hundreds contain each of the first half of the words, and one contains each of the other
- * half.
+ * A word of names. Some hundreds of a million names contain each of the first half of the words, and one contains each
+ * of the other half.
  */
 const word = (number: number): string => `${((number * 7919) % 4000).toString(26).padStart(3, 'q')}zap`
 

@@ -10,7 +10,7 @@ import type { Store } from '../../src/database/tables.js'
 import { grantRow } from '../database/store-rows.js'
 
 type Storage = readonly [mountPath: string, driver: string, options: object, disabled?: true]
-/** Of the group 1, by path: what is denied; what begins with + is allowed. */
+/** The grants of group 1 by path: what is denied; what begins with + is allowed. */
 type GrantTable = Readonly<Record<string, string>>
 
 async function placesOf(storages: readonly Storage[], table: GrantTable): Promise<readonly string[]> {

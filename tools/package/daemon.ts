@@ -13,7 +13,7 @@ export const addresses = ['--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0']
 
 /** What it has printed until it is ready. */
 export interface Ready {
-  /** Of HTTP: `http://127.0.0.1:5244`. */
+  /** The URL of HTTP: `http://127.0.0.1:5244`. */
   readonly url: string
   readonly sftpPort: number
   /** The password that it has generated for `admin`; else empty. */

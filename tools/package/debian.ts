@@ -88,7 +88,7 @@ export async function writeDebianPackage(file: string, root: string, made: Debia
   const { architecture, tree, generated, version, time, libc } = made
   await mkdir(join(root, 'usr/lib'), { recursive: true })
   await cp(tree, join(root, program), { recursive: true, verbatimSymlinks: true })
-  // They have their places in the system.
+  // These files have their places in the system.
   for (const name of ['systemd', 'config', 'LICENSE', 'CHANGELOG.md'])
     await rm(join(root, program, name), { recursive: true })
   await put(root, 'usr/lib/systemd/system/tidegate.service', await unit())

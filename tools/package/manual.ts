@@ -2,7 +2,7 @@
 import type { CommandNode } from './command-tree.js'
 
 interface ManualOptions {
-  /** Without `v`. */
+  /** The version without `v`. */
   readonly version: string
   /** `2026-11-28` */
   readonly date: string

@@ -40,7 +40,7 @@ export async function installProgram(architecture: Architecture, work: string): 
       npm_config_nodedir: resolve(node),
       npm_config_arch: name,
       npm_config_build_from_source: 'true',
-      // Their warnings are for those who maintain them.
+      // Warnings in these modules are for those who maintain them.
       CFLAGS: '-w',
       CXXFLAGS: '-w',
     },

@@ -129,7 +129,7 @@ async function verifyDebianPackage(system: System, file: string): Promise<void> 
   assert(left.length === 0, `nothing else is left: ${left.join(' ')}`)
 }
 
-/** Their paths in the system. */
+/** The paths of all files in the system. */
 async function filesOf({ root }: System): Promise<readonly string[]> {
   return (await run('find', [root, '-xdev', '-not', '-path', `${root}/var/lib/apt/*`, '-printf', '%P\\n'])).split('\n')
 }

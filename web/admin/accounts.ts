@@ -5,7 +5,7 @@ import { changed } from '../components/rows.ts'
 export type User = Data<'/api/admin/user/list'>['content'][number]
 export type Group = Data<'/api/admin/group/list'>['content'][number]
 
-/** Those of the groups that the ids name. */
+/** The groups that the ids name. */
 export function groupsIn(ids: readonly number[], groups: readonly Group[] = []): readonly Group[] {
   return groups.filter(({ id }) => ids.includes(id))
 }

@@ -24,7 +24,7 @@ interface GrantsFieldProps {
   readonly legend: string
   readonly grants: readonly EditedGrant[]
   readonly onGrants: (grants: readonly EditedGrant[]) => void
-  /** One of those to whom the grants apply; undefined if there is nobody. */
+  /** The name of a user to whom the grants apply; undefined if there is nobody. */
   readonly username: string | undefined
   /** What there is to say of all of them. */
   readonly note: string | undefined

@@ -12,7 +12,7 @@ import { GrantsField, usePathCheck } from './grants-field.tsx'
 import { PermissionBoxes } from './permission-boxes.tsx'
 
 interface GroupFormProps {
-  /** Absent: a new one. */
+  /** The group to edit. Absent: a new one. */
   readonly group?: Group | undefined
   readonly onClose: () => void
 }

@@ -87,7 +87,7 @@ function effectsOf(rule: Rule): readonly string[] {
 }
 
 interface RuleFormProps {
-  /** Absent: a new one. */
+  /** The rule to edit. Absent: a new one. */
   readonly rule?: Rule | undefined
   readonly onClose: () => void
 }

@@ -15,7 +15,7 @@ type Field = Form['common'][number] & { readonly placeholder?: string }
 type Values = Readonly<Record<string, string>>
 
 interface StorageFormProps {
-  /** Absent: a new one. */
+  /** The storage to edit. Absent: a new one. */
   readonly storage?: Storage | undefined
   readonly onClose: () => void
 }

@@ -20,7 +20,7 @@ import { GrantsField, usePathCheck } from './grants-field.tsx'
 import { PermissionBoxes } from './permission-boxes.tsx'
 
 interface UserFormProps {
-  /** Absent: a new one. */
+  /** The user to edit. Absent: a new one. */
   readonly user?: User | undefined
   readonly onClose: () => void
 }

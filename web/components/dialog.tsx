@@ -13,7 +13,7 @@ interface DialogProps {
   readonly action?: string
   /** Whether the action deletes something. */
   readonly dangerous?: boolean
-  /** Other choices. Their buttons do not close the dialog. */
+  /** Other choices, whose buttons do not close the dialog. */
   readonly otherActions?: readonly { readonly name: string; readonly onChoose: () => void }[]
   readonly disabled?: boolean
   readonly wide?: boolean

@@ -3,7 +3,7 @@ import { texts } from '../texts.ts'
 
 interface EndFieldProps {
   readonly label: string
-  /** In RFC 3339 format; null: never. Another time of the day stays until the day is edited. */
+  /** The end in RFC 3339 format; null: never. Another time of the day stays until the day is edited. */
   readonly time: string | null
   readonly onTime: (time: string | null) => void
 }

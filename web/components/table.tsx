@@ -6,7 +6,7 @@ interface TableProps<Row> {
   readonly caption: string
   readonly rows: readonly Row[]
   readonly keyOf: (row: Row) => string | number
-  /** By the title of the column. */
+  /** The cells of a row by the title of the column. */
   readonly columns: Readonly<Record<string, (row: Row) => ComponentChildren>>
   readonly actions?: (row: Row) => ComponentChildren
 }

@@ -19,7 +19,7 @@ interface Sorting {
 
 /** How a folder is shown. */
 export interface Display extends Sorting {
-  /** Only entries whose name contains this text, in any case. Empty: all. */
+  /** A text that the names of the shown entries contain, in any case. Empty: all are shown. */
   readonly contains: string
 }
 
@@ -42,7 +42,7 @@ export function useFolder(path: string, display: Display) {
   return useQuery({ ...pageQuery(path, display, 0), placeholderData: keepPreviousDisplay(path) })
 }
 
-/** The same folder stays visible while it is sorted or filtered in another way. */
+/** Keeps the entries visible while the folder is sorted or filtered in another way. */
 function keepPreviousDisplay(path: string) {
   return (previous: FolderPage | undefined, query: { readonly queryKey: readonly unknown[] } | undefined) =>
     query?.queryKey[1] === path ? keepPreviousData(previous) : undefined

@@ -125,7 +125,7 @@ export function FileGrid(props: FileGridProps) {
     event.preventDefault()
   }
 
-  /** By key: how far it moves. */
+  /** How far each key moves. */
   function stepsOf(): Readonly<Record<string, number>> {
     const height = scroller.current?.clientHeight ?? 0
     const page = Math.max(1, Math.floor(height / (tiles ? tileHeight : rowHeight))) * lanes

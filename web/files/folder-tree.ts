@@ -9,9 +9,9 @@ import { folderPasswords } from '../session/folder-passwords.ts'
 export interface FolderNode {
   readonly path: string
   readonly name: string
-  /** 1 for the root. */
+  /** The depth of the folder; 1 for the root. */
   readonly level: number
-  /** Its place among the folders beside it, counted from 1, and their number. */
+  /** The place of the folder among those beside it, counted from 1, and their number. */
   readonly position: number
   readonly siblings: number
   readonly isExpanded: boolean

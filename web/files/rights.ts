@@ -17,7 +17,9 @@ export interface Rights {
   readonly share: boolean
 }
 
-/** By permissions, folder rules and grants. None while the folder is not loaded. `me`: absent for visitors. */
+/**
+ * The rights by permissions, folder rules and grants. None while the folder is not loaded. `me`: absent for visitors.
+ */
 export function rightsIn(me: Me | undefined, folder: FolderPage | undefined): Rights {
   const mayDo = (right: FolderPage['rights'][number]) => folder?.rights.includes(right) === true
   return {

@@ -18,7 +18,7 @@ const systems = [
   ['Linux', 'Linux'],
 ] as const
 
-/** Such as `Firefox, Linux`; the header itself if it is of no known browser. */
+/** The name of the browser, such as `Firefox, Linux`; the header itself if it is of no known browser. */
 export function browserOf(userAgent: string): string {
   const browser = named(browsers, userAgent)
   const system = named(systems, userAgent)

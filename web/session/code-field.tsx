@@ -7,7 +7,7 @@ interface CodeFieldProps {
   readonly onValue: (value: string) => void
   /** Whether it gets the focus when it appears. */
   readonly focused?: boolean
-  /** By default that of a sign-in. */
+  /** The label; by default that of a sign-in. */
   readonly label?: string
 }
 

@@ -11,7 +11,7 @@ import { namesOf, sentShare, sharesKey, type EditedShare, type Share } from './s
 
 interface ShareDialogProps {
   readonly me: Me
-  /** Of what is shared. */
+  /** The paths of what is shared. */
   readonly paths: readonly string[]
   /** Whether any of them is known to be a file. */
   readonly hasFiles: boolean

@@ -16,7 +16,7 @@ interface ShareFormProps {
   readonly me: Me
   readonly title: string
   readonly action: string
-  /** Absent: a new one. */
+  /** The share to edit. Absent: a new one. */
   readonly share?: Share
   /** The number of files and folders. */
   readonly count: number

@@ -24,13 +24,13 @@ export interface EditedShare {
   readonly webdav: boolean
   /** Networks, one in each line. */
   readonly networks: string
-  /** Empty: a random one. */
+  /** The id of the share. Empty: a random one. */
   readonly id: string
 }
 
 const megabyte = 1e6
 
-/** Absent: a new one. */
+/** What the form of a share shows. Absent: a new one. */
 export function editedShare(share?: Share): EditedShare {
   return {
     mode: share?.mode ?? ShareMode.read,

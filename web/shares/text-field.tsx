@@ -9,7 +9,7 @@ interface TextFieldProps {
   /** 'number': 1 or more, or empty. */
   readonly type?: 'text' | 'number'
   readonly step?: 'any'
-  /** Of a text of several lines. */
+  /** The number of lines that a text of several lines is shown in. */
   readonly rows?: number
 }
 

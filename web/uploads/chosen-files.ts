@@ -3,7 +3,7 @@
 export interface Chosen {
   /** Relative to the folder that they were chosen for: `folder/file.txt`. */
   readonly path: string
-  /** Absent for an empty folder. */
+  /** The file; absent for an empty folder. */
   readonly file?: File
 }
 

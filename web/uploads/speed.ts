@@ -18,7 +18,7 @@ export class Speed {
     this.#samples.length = 0
   }
 
-  /** In bytes per second; undefined if it is not known yet. */
+  /** The speed in bytes per second; undefined if it is not known yet. */
   get perSecond(): number | undefined {
     const [first, last] = [this.#samples[0], this.#samples.at(-1)]
     if (!first || !last || last.time - first.time < shortest) return undefined

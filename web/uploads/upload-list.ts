@@ -12,12 +12,12 @@ export interface Summary {
   readonly finished: number
   readonly failed: number
   readonly paused: number
-  /** Those that are neither finished nor paused. */
+  /** The number of uploads that are neither finished nor paused. */
   readonly active: number
-  /** In bytes. */
+  /** Bytes of all uploads that were sent, and bytes of all. */
   readonly sent: number
   readonly size: number
-  /** In bytes per second; undefined if it is not known. */
+  /** The speed in bytes per second; undefined if it is not known. */
   readonly speed: number | undefined
 }
 
@@ -33,7 +33,10 @@ let isScheduled = false
 let isHeld = false
 let speedTimer: ReturnType<typeof setInterval> | undefined
 
-/** Those that have failed come first, then those that are not finished, in the order in which they were added. */
+/**
+ * The uploads as they are shown: first those that have failed, then those that are not finished, in the order in which
+ * they were added.
+ */
 export const shownUploads = signal<readonly Upload[]>([])
 export const summary = signal<Summary>(summaryOf())
 /**

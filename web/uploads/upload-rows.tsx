@@ -10,7 +10,7 @@ import { holdOrder, shownUploads } from './upload-list.ts'
 import { cancel, pause, resume, retry } from './upload-queue.ts'
 import type { Upload, UploadState } from './upload.ts'
 
-/** In pixels. */
+/** The height of a row in pixels. */
 const rowHeight = 60
 
 export function UploadRows() {

@@ -30,7 +30,7 @@ export interface Batch {
 
 export interface Progress {
   readonly sent: number
-  /** In bytes per second; undefined until it is known. */
+  /** The speed in bytes per second; undefined until it is known. */
   readonly speed: number | undefined
 }
 
@@ -39,7 +39,7 @@ let lastId = 0
 export class Upload {
   readonly id = ++lastId
   readonly name: string
-  /** In bytes. 0 for a folder. */
+  /** The size in bytes; 0 for a folder. */
   readonly size: number
   readonly state = signal<UploadState>('waiting')
   /** Why it has failed. */

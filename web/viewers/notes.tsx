@@ -10,7 +10,7 @@ export function Notes({ text, path }: { readonly text: string; readonly path: st
   return (
     <div class="notes">
       {isUrl(text) ? (
-        // Its content would be fetched from another host, which then knows who looks at the folder.
+        // The content would be fetched from another host, which then knows who looks at the folder.
         <a href={text.trim()} target="_blank" rel="noopener noreferrer">
           {text.trim()}
         </a>

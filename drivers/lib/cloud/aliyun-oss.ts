@@ -247,7 +247,7 @@ interface OssRequest extends OssSignedRequest, OssObject {
 
 interface OssAnswer {
   readonly text: string
-  /** Empty if there is none. */
+  /** The ETag of the answer; empty if there is none. */
   readonly etag: string
 }
 
@@ -402,7 +402,7 @@ export interface OssSignedRequest {
   readonly key: string
   /** Subresources: query parameters that are part of the signature. An empty value is left out of it. */
   readonly query: Readonly<Record<string, string>>
-  /** With lower-case names; `date` must be among them. */
+  /** The headers with lower-case names; `date` must be among them. */
   readonly headers: Readonly<Record<string, string>>
 }
 

@@ -24,7 +24,7 @@ export interface ItemPlace {
 
 interface PlacedItem {
   readonly id: string
-  /** Id of its folder. */
+  /** The id of the folder of the item. */
   readonly parent: string
 }
 
@@ -69,7 +69,7 @@ interface IdReplacementsOptions {
   readonly env: Pick<DriverEnv, 'state' | 'log'>
   /** The names of the journal, the present one first. */
   readonly keys?: readonly [string, ...string[]]
-  /** Of a vendor whose folders cannot have two entries of one name, so that the replaced one is set aside. */
+  /** Facts of a vendor whose folders cannot have two entries of one name, so that the replaced one is set aside. */
   readonly unique?: {
     /** The members of a folder as they are listed now. Rejects with `not_found` if nothing has the id. */
     readonly members: (folder: string, signal: AbortSignal) => Promise<readonly IdItem[]>

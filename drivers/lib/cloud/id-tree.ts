@@ -94,7 +94,7 @@ export class IdTree<Item extends IdItem> {
   readonly #walks = new Map<string, SharedListing<Item>>()
   /** All that are running, also those that no further call may join. */
   readonly #running = new Set<SharedListing<Item>>()
-  /** By the ids of folders: what their last listings did not show, for the time of `absence`. */
+  /** What the last listings of folders did not show, by the ids of the folders, for the time of `absence`. */
   readonly #absences = new LRUCache<string, Absence<Item>>({ max: maxAbsences })
   #forgetting: NodeJS.Timeout | undefined
   /** Number of own changes. A listing from before the last one may be wrong, and is not remembered. */

@@ -3,7 +3,7 @@ import type { Entry } from '../../../src/contract/entry.js'
 import type { IdItem } from './shown-names.js'
 
 export interface FileItem extends IdItem {
-  /** Id of its folder. */
+  /** The id of the folder of the item. */
   readonly parent: string
 }
 

@@ -80,7 +80,7 @@ export class PartLinks<Link> {
   constructor(private readonly options: PartLinksOptions<Link>) {
     const { initial, batch } = options
     for (const part of initial?.keys() ?? []) {
-      // Of a batch that is not complete, the others would be missing.
+      // A batch that is not complete would lack the others.
       if ((part - 1) % batch === 0 && this.#numbersFrom(part).every((number) => initial?.has(number))) {
         this.#batches.set((part - 1) / batch, this.#newLease(part, initial))
       }

@@ -32,7 +32,7 @@ interface CachedLink<Link> {
 }
 
 export class LinkCache<Link> {
-  /** By keys such as the ids of the files. */
+  /** The links by keys such as the ids of the files. */
   readonly #cached = new LRUCache<string, CachedLink<Link>>({ max: maxLinks })
 
   constructor(private readonly options: LinkCacheOptions<Link>) {}

@@ -9,7 +9,7 @@ import type { IdItem } from './shown-names.js'
 interface Change {
   /** The folder that it is in now; undefined if that has not changed, or is not known. */
   readonly folderId?: string | undefined
-  /** As the backend has it. */
+  /** The name as the backend has it. */
   readonly name?: string
   readonly isRemoved?: boolean
 }
@@ -18,7 +18,7 @@ interface Change {
 const maxChanges = 10_000
 
 export class RecentChanges {
-  /** By the ids of the entries, until listings show them. Undefined if they do so at once. */
+  /** The changes by the ids of the entries, until listings show them. Undefined if they do so at once. */
   readonly #changes: LRUCache<string, Change> | undefined
 
   /** `lag`: milliseconds for which a listing may not show a change. */

@@ -21,14 +21,14 @@ export interface ApiCall {
   readonly method?: string
   readonly url: URL
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON. */
+  /** What is sent as JSON. */
   readonly json?: unknown
-  /** Sent as a form. */
+  /** What is sent as a form. */
   readonly form?: Readonly<Record<string, string | number>>
   readonly body?: string | Buffer | OneShotBody
   /** Reads an answer that is not JSON. Throws a GatewayError. */
   readonly decode?: (body: Buffer) => unknown
-  /** Without credentials: for signing in and for renewing them. */
+  /** Whether the call has no credentials: for signing in and for renewing them. */
   readonly isAnonymous?: boolean
   /**
    * The call may be sent again after a transient failure, because it changes nothing or repeating it does no harm;
@@ -92,7 +92,7 @@ const documentStart = /^\s*<(?:!doctype|html|head|title|body)\b/i
 const closeTimeout = 5000
 
 export class ApiClient<Secret = never> {
-  /** For requests that are not calls: of content, to any host. They have no credentials and do not pass the gate. */
+  /** Makes requests that are not calls: of content, to any host. They have no credentials and do not pass the gate. */
   readonly http: HttpClient
   readonly #closed = new AbortController()
 

@@ -128,7 +128,7 @@ class Account {
   readonly #gates = new Set<RateGate>()
   readonly #lanes = new Map<string, Lane>()
   #forgetting: NodeJS.Timeout | undefined
-  /** Milliseconds since the epoch. */
+  /** Until when no call is made, in milliseconds since the epoch. */
   closedUntil = 0
 
   /** `forget`: called when no storage has had it open for so long that its last calls do not matter. */
@@ -188,7 +188,7 @@ class Lane {
   /** Time of the last call, of `performance.now()`. */
   #lastCall = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
-  /** Milliseconds. */
+  /** The longest interval that a call of the class has asked for, in milliseconds. */
   longestInterval = 0
 
   constructor(private readonly account: Account) {}

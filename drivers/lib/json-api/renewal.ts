@@ -47,7 +47,7 @@ interface StoredRenewalOptions<Secret> extends Pick<RenewalOptions<Secret>, 'req
 /** What the server has refused. */
 interface RefusedRenewal {
   readonly reason: string
-  /** Milliseconds since the epoch. */
+  /** Until when the refusal counts, in milliseconds since the epoch. */
   readonly until: number
 }
 
@@ -183,7 +183,7 @@ class Account<Secret> {
   /** Resolves when no secret is being taken over. Never rejects. */
   takingOver: Promise<void> = Promise.resolve()
   isTaken = false
-  /** Of the current secret, in milliseconds since the epoch. */
+  /** When the current secret was issued, in milliseconds since the epoch. */
   #issued = 0
   /** A new secret that could not be stored yet. It is not used before it is. */
   #unstored: Secret | undefined

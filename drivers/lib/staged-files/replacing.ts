@@ -11,13 +11,13 @@ import { ChangeJournal } from './change-journal.js'
 
 /** One replacement. Stored as JSON, so the names of its fields must not change. */
 export interface Replacement {
-  /** The new file, before. */
+  /** Where the new file is before the replacement. */
   readonly from: Path
-  /** The old file, before; the new file, after. */
+  /** Where the old file is before the replacement, and the new one after it. */
   readonly to: Path
-  /** The old file, in the meantime. Absent: the server replaces it in one move. */
+  /** Where the old file is in the meantime. Absent: the server replaces it in one move. */
   readonly backup?: Path
-  /** Of a server that replaces by itself: identifies the old file; absent if there was none. */
+  /** Identifies the old file on a server that replaces by itself; absent if there was none. */
   readonly old?: string
   /** Whether `from` is a staged file, which is removed if it does not replace the old one. */
   readonly isStaged: boolean

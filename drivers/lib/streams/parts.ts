@@ -82,7 +82,7 @@ export async function sendParts(
 /** A part that a backend has stored. */
 export interface StoredPart {
   readonly number: number
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number
 }
 
@@ -159,7 +159,7 @@ export async function withBody<T>(body: Readable, signal: AbortSignal | undefine
 
 /** Reads a body in pieces of requested lengths. */
 export class BodyReader {
-  /** Bytes received. */
+  /** Bytes that have been received. */
   receivedBytes = 0
   #ended = false
   /** The part of the last chunk that no piece contains yet. */

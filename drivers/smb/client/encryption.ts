@@ -6,7 +6,7 @@ import type { SessionKeys } from './keys.js'
 export const ciphers = { aes128Ccm: 1, aes128Gcm: 2, aes256Ccm: 3, aes256Gcm: 4 } as const
 export type Cipher = (typeof ciphers)[keyof typeof ciphers]
 
-/** In the order of preference. */
+/** The ciphers in the order of preference. */
 export const allCiphers: readonly Cipher[] = [
   ciphers.aes128Gcm,
   ciphers.aes256Gcm,

@@ -1,6 +1,6 @@
 /** NT status codes, and the errors of the SMB client. */
 
-/** Those that the client and the driver handle (MS-ERREF §2.3). */
+/** The status codes that the client and the driver handle (MS-ERREF §2.3). */
 export const status = {
   success: 0,
   pending: 0x00000103,

@@ -62,7 +62,7 @@ export interface ResponseHeader {
   readonly next: number
   readonly messageId: bigint
   readonly sessionId: bigint
-  /** 0 in an asynchronous response. */
+  /** The id of the tree; 0 in an asynchronous response. */
   readonly treeId: number
 }
 

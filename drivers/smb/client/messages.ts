@@ -146,7 +146,7 @@ export const attributes = { readOnly: 0x1, directory: 0x10, normal: 0x80, repars
 
 /** The attributes of a file as the server reports them. */
 export interface FileFacts {
-  /** In the server's spelling. */
+  /** The name in the server's spelling. */
   readonly name: string
   readonly size: number
   readonly attributes: number

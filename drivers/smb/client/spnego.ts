@@ -11,9 +11,9 @@ const tag = {
   response: 0xa1,
 } as const
 
-/** 1.3.6.1.5.5.2 */
+/** The object identifier of SPNEGO, 1.3.6.1.5.5.2. */
 const spnego = Buffer.from('2b0601050502', 'hex')
-/** 1.3.6.1.4.1.311.2.2.10 */
+/** The object identifier of NTLM, 1.3.6.1.4.1.311.2.2.10. */
 const ntlm = Buffer.from('2b06010401823702020a', 'hex')
 
 /** The DER-encoded mechanism list, NTLM only, as its signature covers it. */

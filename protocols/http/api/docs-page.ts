@@ -7,7 +7,7 @@ import type { OpenApiDocument, OpenApiOperation } from './openapi.js'
 /** One operation of the API. */
 interface Section {
   readonly path: string
-  /** In upper case. */
+  /** The method in upper case. */
   readonly method: string
   readonly operation: OpenApiOperation
 }

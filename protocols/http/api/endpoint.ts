@@ -161,7 +161,7 @@ interface ForVisitors<Asked, Answer> {
 }
 
 export interface Endpoint extends EndpointDescription {
-  /** Absent: there are none. */
+  /** The answers to visitors of shares. Absent: there are none. */
   readonly visitors?: ForVisitors<Pick<Call, 'fields' | 'headers'>, (call: Call) => unknown>
   /** Returns the `data` of the envelope. Errors become error responses. With `plain` it writes the response itself. */
   answer(call: Call): unknown
@@ -172,7 +172,7 @@ type Output<S> = S extends z.ZodType ? z.output<S> : undefined
 type Data<S> = S extends z.ZodType ? ListOrStream<z.input<S>> | Streamable<z.input<S>> : unknown
 /** A list of objects may be a `StreamedArray`. */
 type ListOrStream<T> = T extends (infer Shown extends object)[] ? T | StreamedArray<Shown> : T
-/** So may a field. */
+/** A field of an object may be a `StreamedArray` too. */
 type Streamable<T> = { [Key in keyof T]: ListOrStream<T[Key]> }
 
 /** Returns the declaration. Checks at compile time that the types of `answer` match the schemas. */

@@ -97,7 +97,7 @@ const errorResponses: Readonly<Record<ErrorCode, ResponseRule>> = {
   internal: { code: 500, status: 500, text: 'internal error' },
 }
 
-/** For a detail that has no text of its own. */
+/** The text of an error whose detail has none of its own. */
 function textOfCode(error: GatewayError): string {
   return textOf(errorResponses[error.code].text, error)
 }

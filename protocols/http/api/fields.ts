@@ -348,7 +348,7 @@ export const oneTimeCode = z
   .transform((code) => code ?? '')
   .meta({ wire: { type: 'string' }, description: 'Six digits.' })
 
-/** One of the values, or empty. Absent: empty. */
+/** A choice of the values, or empty. Absent: empty. */
 export function choice<const Value extends string>(...values: readonly Value[]) {
   return z
     .union([z.literal(values), z.literal('')], { error: `must be one of ${values.join(', ')}` })
@@ -411,7 +411,7 @@ export const timeValue = z.iso
   .refine((time) => time.getUTCFullYear() <= 9999, 'must be a time such as 2030-12-31T23:59:59Z')
   .meta({ wire: { type: 'string', format: 'date-time' }, example: '2030-12-31T23:59:59Z' })
 
-/** The same, or null for none. Undefined if absent. */
+/** As `timeValue`, or null for none. Undefined if absent. */
 export const optionalTime = z
   .union([timeValue, z.null()], { error: 'must be a time such as 2030-12-31T23:59:59Z, or null' })
   .optional()

@@ -61,7 +61,7 @@ Send fields as JSON. A form (\`application/x-www-form-urlencoded\` or \`multipar
 a single value or a list of strings. Numbers and booleans may also be strings, null counts as absent, and unknown fields are \
 ignored.`
 
-/** For endpoints of any method with fields. */
+/** What the document says of endpoints of any method with fields. */
 const byQuery = 'GET, with the fields in the query, is accepted too.'
 
 /** The document for the endpoints. Its server is `/`; the caller replaces it by the base URL. */
@@ -237,7 +237,10 @@ function successOf(endpoint: EndpointDescription, schemas: Components): JsonSche
   return component(componentName(endpoint, 'Success'), envelope({ const: 200 }, data), schemas)
 }
 
-/** Without data of its own an endpoint has the common one, so that clients have one type for the errors of all. */
+/**
+ * The error response of an endpoint. Without data of its own it is the common one, so that clients have one type for
+ * the errors of all.
+ */
 function failureOf(endpoint: EndpointDescription, schemas: Components): JsonSchema {
   if (endpoint.refusalData === undefined) return reference('Failure')
   const data = responseSchema(endpoint.refusalData.schema, schemas)

@@ -47,9 +47,9 @@ export const ofVisitors = {
 export interface VisitorPath {
   readonly share: OpenShare
   readonly id: string
-  /** Within the share. */
+  /** The path within the share. */
   readonly at: Path
-  /** As the visitor has sent it; empty if the share has none. */
+  /** The code as the visitor has sent it; empty if the share has none. */
   readonly code: string
 }
 

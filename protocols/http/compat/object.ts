@@ -130,7 +130,7 @@ export function sharedObjectConverter(
 
 interface UrlsOfFiles {
   readonly signOf: (entry: SeenEntry) => string
-  /** Empty if there is none. */
+  /** The URL of the thumbnail; empty if there is none. */
   readonly thumbnailUrlOf: (entry: SeenEntry, type: number) => string
 }
 

@@ -10,12 +10,15 @@ import {
   type SettingRows,
 } from '../../../src/settings/settings-table.js'
 
-/** At the end of the group. A row that a source reads says `inForce: true`: a test compares it with the sources. */
+/**
+ * Settings at the end of the group. A row that a source reads says `inForce: true`: a test compares it with the
+ * sources.
+ */
 function atEndOf(group: SettingGroup, rows: SettingRows): SettingDefinition[] {
   return inGroup(group, rows, { inForce: false })
 }
 
-/** The same before a setting of the core. */
+/** As `atEndOf`, for settings before one of the core. */
 function before(key: string, group: SettingGroup, rows: SettingRows): SettingDefinition[] {
   return inGroup(group, rows, { inForce: false, before: key })
 }
@@ -260,7 +263,7 @@ function toolFolders(drivers: readonly DriverDescription[]): readonly SettingDef
   return inGroup('offlineDownload', Object.fromEntries(rows))
 }
 
-/** Those of the table, and of the tools of the drivers. */
+/** The settings of the table, and of the tools of the drivers. */
 export function settingsOfTheApi(drivers: readonly DriverDescription[]): readonly SettingDefinition[] {
   return [...table, ...toolFolders(drivers)]
 }

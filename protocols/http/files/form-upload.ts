@@ -18,7 +18,7 @@ export const noFilePart: Refusal = {
   error: 'invalid',
   when: `the form has no part \`${partName}\``,
 }
-/** Of a form. The parser ignores further ones. */
+/** Maximum parts of a form. The parser ignores further ones. */
 const maxParts = 1000
 /** Buffer size of the streams, in bytes. */
 const bufferSize = 256 * 1024

@@ -79,7 +79,7 @@ async function postForm(
   const signal = signalOf(response)
   const names: string[] = []
   await eachFilePart(request, signal, async (name, content) => {
-    // That of a field in which no file was chosen.
+    // A field in which no file was chosen has an empty name.
     if (name === '') {
       content.resume()
       return

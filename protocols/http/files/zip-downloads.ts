@@ -8,7 +8,7 @@ const maxPerUser = 4
 const maxRunning = 16
 /** Bytes of the directories of all running archives, which are at their ends: about 500,000 files. */
 const maxDirectories = 128 * 1024 * 1024
-/** Bytes in which they are taken. */
+/** Bytes of directories that an archive takes at a time. */
 const directoryStep = 1024 * 1024
 
 export class ZipDownloads {

@@ -10,14 +10,14 @@ export interface ZipMember {
   /** Relative to the top of the archive, without a slash at its end. At most 65,534 bytes in UTF-8. */
   readonly name: string
   readonly modified: Date
-  /** Permission bits. */
+  /** The permission bits. */
   readonly mode: number
-  /** Absent for a folder. */
+  /** The content of a file; absent for a folder. */
   readonly content?: ZipContent
 }
 
 interface ZipContent {
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number
   /** Exactly `size` bytes; otherwise the archive fails. */
   readonly bytes: AsyncIterable<Buffer>

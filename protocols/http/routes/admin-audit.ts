@@ -63,7 +63,7 @@ const shortText = text.refine((value) => value.length <= 255, 'must have 255 cha
 
 const cursorForm = /^(\d{1,15})\.([0-9a-f-]{36})$/
 
-/** Of a response with `next`. Absent or empty: undefined. */
+/** The `next` of a response. Absent or empty: undefined. */
 const cursor = text
   .refine((value) => value === '' || cursorForm.test(value), 'must be `next` of a response')
   .transform((value): AuditCursor | undefined => {

@@ -59,7 +59,7 @@ const newGroup = z.strictObject({
   members: members.transform((ids) => ids ?? []),
   grants: grantList.nullish().transform((grants) => grants ?? []),
 })
-/** Absent fields are unchanged. */
+/** The changes of a group. Absent fields are unchanged. */
 const changedGroup = z.strictObject({
   id: integerValue.meta({ example: 1 }),
   name: optionalField(name),

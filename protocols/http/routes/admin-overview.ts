@@ -30,7 +30,7 @@ const storageData = z
   })
   .meta({ id: 'StorageOverview' })
 
-/** Of the newest events that failed. */
+/** How many of the newest events that failed are shown. */
 const maxErrors = 10
 const errorTime = 7 * 24 * 3600_000
 

@@ -51,7 +51,10 @@ const notToShares: Refusal = {
   when: 'the path is in a share',
 }
 const sessionRefusals = [uploadMissing, uploadOfOther]
-/** Not by the schema of the headers: errors of a chunk have the snapshot of the upload. */
+/**
+ * The answer to a chunk without index. The schema of the headers does not give it: errors of a chunk have the snapshot
+ * of the upload.
+ */
 const indexMissing: Refusal = { code: 400, text: 'X-Chunk-Index is missing', error: 'invalid' }
 const whichMissing: Refusal = { code: 400, text: 'upload_id: is missing, as are path and size', error: 'invalid' }
 /** The upload itself has failed: the state of the snapshot says whether another `init` can continue it. */

@@ -42,7 +42,7 @@ const changeRefusals: readonly Refusal[] = [
 
 const query = z.object({ id: queryText.meta({ example: 'aB3dE6gH' }) })
 
-/** Of an update. Absent: 0, as in OpenList. */
+/** The visits of an update. Absent: 0, as in OpenList. */
 const changedVisits = z
   .union([z.null(), shareFields.accessed])
   .meta({ wire: { anyOf: [{ type: 'integer' }, { type: 'null' }], default: 0 } })

@@ -54,7 +54,7 @@ const plain: readonly PlainResponse[] = [
   { status: 504, description: 'The storage timed out.', types: page },
 ]
 
-/** Seconds. */
+/** Seconds for which the URL of an archive is valid. */
 const defaultValidity = 3600
 const longestValidity = 7 * 24 * 3600
 
@@ -249,9 +249,9 @@ async function counted(api: HttpApi, holder: Holder, work: (reserve: Reserve) =>
   }
 }
 
-/** What an archive has. */
+/** What is put into an archive. */
 interface ZipContent {
-  /** Of the archive, without its extension. */
+  /** The name of the archive, without its extension. */
   readonly name: string
   assertReadable(options: AccessOptions): Promise<void>
   members(options: AccessOptions): AsyncIterable<SharedMember>
@@ -317,7 +317,7 @@ async function send(
   }
 }
 
-/** That of the only member, or of the folder. */
+/** The name of the only member, or of the folder. */
 function archiveName(folder: string, [only, ...others]: readonly string[]): string {
   return only !== undefined && others.length === 0 ? only : folder
 }

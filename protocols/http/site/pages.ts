@@ -10,7 +10,7 @@ export const pageHeaders = {
 }
 
 interface PageText {
-  /** Absent: the status. */
+  /** The title of the page. Absent: the status. */
   readonly title?: string
   /** What the message means, in plain words. */
   readonly meaning?: string

@@ -9,7 +9,7 @@ export interface WebBuild {
   readonly fileTarget: RegExp
   /** The headers of its pages that restrict what they may do. */
   readonly pagePolicy: Readonly<Record<string, string>>
-  /** The same for its files. */
+  /** The headers of its files that restrict what they may do. */
   readonly filePolicy: Readonly<Record<string, string>>
 }
 

@@ -148,7 +148,7 @@ function exists(path: string): Promise<boolean> {
   )
 }
 
-/** Of storages that show what grants deny: more would not be read. */
+/** Maximum findings about storages that show what grants deny: more would not be read. */
 const maxShown = 20
 
 /** Storages that show elsewhere what a grant denies: a grant is about a path. */

@@ -37,7 +37,7 @@ export interface NamePart {
 }
 
 export interface NameQuery {
-  /** From `searchWords`; at least one. A name must contain all of them. */
+  /** At least one word from `searchWords`. A name must contain all of them. */
   readonly words: readonly string[]
   readonly kind: 'any' | 'folders' | 'files'
   /** Results are descendants of this folder. */
@@ -68,9 +68,9 @@ const maxScannedNames = 20_000
 export interface ReaderDialect {
   /** The tables of the names, with the columns of `NameColumns`, `id`, and `place`. */
   readonly names: string
-  /** The same, to be read in the order of `place` and `id`. */
+  /** As `names`, to be read in the order of `place` and `id`. */
   readonly inOrder: string
-  /** The same with only these two columns. */
+  /** As `inOrder`, with the columns `place` and `id` alone. */
   readonly positions: string
   /** The column that names are ordered by, in byte order of UTF-8. */
   readonly place: string

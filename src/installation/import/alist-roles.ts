@@ -20,12 +20,12 @@ interface Scope {
 }
 
 interface AlistRole {
-  /** Without its members. */
+  /** The group of the role, without its members. */
   readonly group: ImportedGroup
   readonly scopes: readonly Scope[]
 }
 
-/** By id. */
+/** The roles by id. */
 export type AlistRoles = ReadonlyMap<number, AlistRole>
 
 /** The largest number of folders of a role. */

@@ -295,7 +295,7 @@ function grantOf({ path, isAllowed }: DecisionChange): ImportedGrant {
   return isAllowed ? { path, allow: ['see'], deny: [] } : { path, allow: [], deny: ['see'] }
 }
 
-/** Without the permission to download, nothing in the folder of the user can be read. */
+/** The grants of a user: without the permission to download, nothing in its folder can be read. */
 function withDownload(
   grants: readonly ImportedGrant[],
   basePath: Path,
@@ -316,7 +316,7 @@ class HiddenNames {
   readonly patterns: readonly string[] = []
   /** Why the patterns cannot be stored. */
   readonly #fault: string | undefined
-  /** By expression; undefined for one that is not only about names. */
+  /** The names of each expression; undefined for one that is not only about names. */
   readonly #known = new Map<string, readonly string[] | undefined>()
 
   constructor(global: readonly FileBrowserRule[], people: readonly FileBrowserUser[]) {

@@ -22,7 +22,7 @@ import { withStillDatabase } from './still-database.js'
 export type ImportSource =
   | {
       readonly program: AlistProgram
-      /** With `config.json`, the database, and `ssh/`. */
+      /** The folder with `config.json`, the database, and `ssh/`. */
       readonly folder: string
       /** Where a copy of the database is made if it needs one. */
       readonly scratch: string
@@ -61,7 +61,7 @@ export interface PreparedImport {
   readonly notes: readonly string[]
 }
 
-/** For users whose hashes are those of bcrypt. */
+/** A note for imports of users whose hashes are those of bcrypt. */
 const hashNote =
   'Users must sign in with their passwords once, to the console, WebDAV or SFTP, before a client can sign in that ' +
   'sends a hash of the password, as the web client of AList does.'

@@ -15,7 +15,7 @@ const names = z
   .transform((found) => new Set(Array.isArray(found) ? found : Object.keys(found ?? {})))
 
 export class QuantumGroups {
-  /** By group; undefined for one that cannot be read. */
+  /** The members by the name of the group; undefined for a group that cannot be read. */
   readonly #members = new Map<string, ReadonlySet<string> | undefined>()
 
   constructor(rows: readonly ForeignRow[]) {
@@ -62,7 +62,7 @@ function lowerCased(value: unknown): unknown {
 /** The rules of one source. The nearest one that names the user decides. */
 export class SourceRules {
   readonly #byPath = new Map<Path, AccessRule>()
-  /** Why they cannot be taken. */
+  /** Why the rules cannot be taken; undefined if they can. */
   readonly fault: string | undefined
 
   constructor(

@@ -41,9 +41,9 @@ export type QuantumDatabase = Readonly<Record<keyof typeof tables, readonly Fore
 
 /** What the database does not say of its sources, by the paths of their folders. */
 export interface SourceDefaults {
-  /** Nobody sees there what no rule allows. Sources that nothing is said of are taken for such. */
+  /** Folders in which nobody sees what no rule allows. Sources that nothing is said of are taken for such. */
   readonly denied: readonly string[]
-  /** Their users see there what no rule denies. */
+  /** Folders in which users see what no rule denies. */
   readonly allowed: readonly string[]
 }
 
@@ -208,7 +208,7 @@ interface Source {
 }
 
 class Sources {
-  /** By the path of the folder on the disk, which rules name. */
+  /** The sources by the path of the folder on the disk, which rules name. */
   readonly #found = new Map<string, Source>()
   readonly #rows = new Map<string, ForeignRow[]>()
 
@@ -286,7 +286,7 @@ class Sources {
 
 class UserMapping {
   readonly users: ImportedUser[] = []
-  /** The same by their ids in the other program, which shares name. */
+  /** The users by their ids in the other program, which shares name. */
   readonly creators = new Map<string, ImportedUser>()
   readonly #allGrants = new ImportedGrants()
 

@@ -7,11 +7,11 @@ import { Pauses } from '../../base/pauses.js'
 export type Outcome = 'taken' | 'changed' | 'left out'
 
 export interface ReportLine {
-  /** Such as `user`. */
+  /** What the thing is, such as `user`. */
   readonly kind: string
   readonly name: string
   readonly outcome: Outcome
-  /** Empty for what is taken. */
+  /** Why the thing is changed or left out; empty for what is taken. */
   readonly reason: string
 }
 

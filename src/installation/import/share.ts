@@ -6,7 +6,7 @@ import { cleanPath, nameOf, root, type Path } from '../../base/path.js'
 import type { ImportedShare, ImportedUser } from '../../database/installation.js'
 import { checkShareCount, checkRoots, checkShareFields, checkShareId, newShare } from '../../shares/share-fields.js'
 
-/** By which links of File Browser lead to the shares of the same ids. */
+/** The setting by which links of File Browser lead to the shares of the same ids. */
 export const oldLinksSetting = 'filebrowser_share_links'
 
 /** A code is compared at every request of a visitor, and its creator reads it. */
@@ -16,9 +16,9 @@ export const hashedCode =
 /** A share before it is checked. What is absent is as in a new share. */
 export interface ShareDraft extends Partial<Omit<ImportedShare, 'creatorId' | 'roots' | 'created'>> {
   readonly id: string
-  /** Its creator; undefined if the user is not taken. */
+  /** The creator of the share; undefined if the user is not taken. */
   readonly creator: ImportedUser | undefined
-  /** Of the whole tree. */
+  /** Paths of the whole tree. */
   readonly paths: readonly string[]
 }
 
@@ -57,7 +57,7 @@ export function checkedShare(
   return { share, changes }
 }
 
-/** Of several entries with one name the first one is shown, and the root folder is only shown alone. */
+/** The roots that are shown: the first of several entries with one name, and the root folder only alone. */
 function shownRoots(paths: readonly Path[]): readonly Path[] {
   const names = new Set<string>()
   return paths.filter((path) => {

@@ -14,10 +14,13 @@ const attempts = 5
 /** Milliseconds, longer than the steps of the times that file systems store. */
 const timeStep = 20
 
-/** Beside the database: its write-ahead log, and what is left of a transaction that was cut off. */
+/**
+ * The endings of the names of a database's files: of itself, its write-ahead log, and what is left of a transaction
+ * that was cut off.
+ */
 const suffixes = ['', '-wal', '-journal'] as const
 
-/** By suffix, for files that are not empty. */
+/** The states of the files that are not empty, by suffix. */
 type State = Partial<Record<(typeof suffixes)[number], Readonly<Record<'size' | 'modified' | 'inode', bigint>>>>
 
 /**

@@ -27,9 +27,9 @@ interface UploadedImport {
   readonly program: AlistProgram | 'filebrowser' | 'quantum'
   /** Where the files of File Browser are, if not in the folder of its configuration. */
   readonly root: string | undefined
-  /** Of the sources of Quantum. */
+  /** What is said of the sources of Quantum. */
   readonly defaults: SourceDefaults
-  /** Nothing is stored. */
+  /** Whether nothing is stored. */
   readonly dryRun: boolean
   readonly signal: AbortSignal
 }
@@ -110,7 +110,7 @@ const names: Readonly<Record<UploadedImport['program'], RegExp>> = {
 /** The name of the database of Quantum, which nothing else states. */
 const quantumFile = 'quantum.db'
 
-/** As the folders of these programs are. */
+/** The uploaded files as an importer reads them. Their names are those in the folders of these programs. */
 async function sourceIn(folder: string, { program, root, defaults }: UploadedImport): Promise<ImportSource> {
   if (program === 'quantum') {
     return { program, file: join(folder, quantumFile), defaults, scratch: folder }

@@ -27,7 +27,7 @@ export async function openToWrite(
   mode: 'update' | 'replace',
   options: OpenOptions,
 ): Promise<OpenFile> {
-  // Its size is announced for its content, so it must not come from the cached listing.
+  // The size is announced for the content of the old file, so it must not come from the cached listing.
   const old = await storage.stat(path, { ...options, refresh: true }).catch((error: unknown) => {
     if (mode === 'replace' && isGatewayError(error, 'not_found')) return undefined
     throw error

@@ -52,7 +52,10 @@ export class ContinuedRead extends PassedStream {
   #position: number
   #requests = 0
   #futile = 0
-  /** Of the current stream. The rest is requested only when it is read: a slow reader may outlast many connections. */
+  /**
+   * The failure of the current stream. The rest is requested only when it is read: a slow reader may outlast many
+   * connections.
+   */
   #failure: GatewayError | undefined
   readonly #ended = new AbortController()
   #joined: ReturnType<typeof joinSignals> | undefined

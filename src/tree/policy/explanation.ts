@@ -31,7 +31,7 @@ const kinds = {
   /** No grant mentions `see`, so that the path is seen. */
   noGrant: 'grant',
   notSeen: 'grant',
-  /** It leads to a grant, and is seen without its content. */
+  /** The path leads to a grant, and is seen without its content. */
   way: 'grant',
   hidden: 'hidden',
   readUsers: 'rule',
@@ -57,7 +57,7 @@ interface Evidence {
   readonly grants: readonly Grant[]
   /** The folder rule that applies. */
   readonly rule: Rule | undefined
-  /** Those that are needed. */
+  /** The permissions that are needed. */
   readonly permissions: readonly Permission[]
 }
 
@@ -72,7 +72,7 @@ export interface VerdictExplanation {
   readonly verdict: Verdict
   /** The first step that refuses; if none does, that of the right. */
   readonly decidedBy: JudgedStep
-  /** All, also those that were not asked because one before them refuses. */
+  /** All steps, also those that were not asked because one before them refuses. */
   readonly steps: readonly JudgedStep[]
 }
 

@@ -120,7 +120,7 @@ export interface SeenNames {
   readonly parts: readonly SeenPart[] | undefined
   /** Paths that are not seen, with everything below them. */
   readonly closed: readonly Path[]
-  /** Nothing else has to be asked. */
+  /** Whether nothing else has to be asked. */
   readonly isExact: boolean
 }
 

@@ -390,7 +390,7 @@ const readAccess = [byReaders, byPassword]
  * folder rules.
  */
 export const steps: readonly Step[] = [...credential, bySight, byHiddenNames, ...readAccess, byRight, byWriters]
-/** Without the steps that never refuse an inspection. */
+/** The steps without those that never refuse an inspection. */
 const stepsOfInspections: readonly Step[] = steps.filter((step) => step !== byAppPassword && step !== byWriters)
 const stepsToSight: readonly Step[] = [...credential, bySight]
 const stepsOfMembers: readonly Step[] = steps.filter((step) => step !== byHiddenNames)

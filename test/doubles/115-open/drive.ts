@@ -9,7 +9,7 @@ export interface DriveNode {
   readonly id: string
   readonly parent: string
   readonly name: string
-  /** Undefined for a folder. */
+  /** The content of a file; undefined for a folder. */
   readonly content: Content | undefined
   readonly pickCode: string
   /** Seconds since 1970. */

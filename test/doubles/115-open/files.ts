@@ -63,14 +63,14 @@ export class FileCalls {
     return { data: page.map(itemOf), beside }
   }
 
-  /** Of a path that does not exist, the vendor says so. */
+  /** The vendor refuses a path that does not exist. */
   #infoByPath(path: string): Done {
     const node = this.drive.byPath(path)
     if (!node) throw refusals.missing()
     return { data: this.#infoOf(node) }
   }
 
-  /** Of an id that does not exist, the vendor has an empty list to say. */
+  /** The vendor answers with an empty list for an id that does not exist. */
   #infoById(id: string): Done {
     const node = this.drive.get(id)
     return { data: node ? this.#infoOf(node) : [] }

@@ -12,7 +12,7 @@ import { required, type Done } from './files.js'
 interface Link {
   readonly content: Content
   readonly userAgent: string
-  /** Seconds since 1970. */
+  /** When the link expires, in seconds since 1970. */
   readonly expires: number
   /** Number of requests that are being answered. */
   open: number

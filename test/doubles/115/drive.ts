@@ -7,10 +7,10 @@ export interface Item {
   /** Id of its folder. */
   readonly parent: string
   readonly name: string
-  /** Undefined for a folder. */
+  /** The content of a file; undefined for a folder. */
   readonly content: Content | undefined
   readonly pickCode: string
-  /** Milliseconds since 1970. */
+  /** When the item was made, in milliseconds since 1970. */
   readonly created: number
   readonly updated: number
 }

@@ -73,7 +73,7 @@ export class EcCipher {
 
 export class Ec115Server {
   readonly #ecdh: ECDH = createECDH('secp224r1')
-  /** Hexadecimal, uncompressed. */
+  /** The public key, uncompressed, in hexadecimal. */
   readonly publicKey = this.#ecdh.generateKeys('hex', 'uncompressed')
 
   /** The cipher for a client with this token. Throws `BadToken`. */

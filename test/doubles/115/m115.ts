@@ -43,7 +43,7 @@ export class BadEnvelope extends Error {}
 
 export class M115Server {
   readonly #key: KeyObject
-  /** Hexadecimal. */
+  /** The modulus in hexadecimal. */
   readonly modulus: string
 
   constructor() {

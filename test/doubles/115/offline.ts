@@ -36,7 +36,7 @@ export class Offline {
   demandsCaptcha = false
   /** Tasks of one page. */
   pageSize = 30
-  /** Newest first. */
+  /** The tasks, newest first. */
   tasks: OfflineTask[] = []
 
   constructor(

@@ -10,7 +10,7 @@ export interface AliyunNode {
   readonly fileId: string
   parentId: string
   name: string
-  /** Undefined: a folder. */
+  /** The content of a file. Undefined: a folder. */
   content: Content | undefined
   readonly createdAt: Date
   updatedAt: Date

@@ -22,7 +22,7 @@ export class AliyunTokens {
   refreshes = 0
   /** false: a refresh token may be used again, as with some applications. */
   rotates = true
-  /** Of the account that the next tokens belong to. */
+  /** The account that the next tokens belong to. */
   subject = account
   readonly #valid = new Set<string>()
   readonly #expired = new Set<string>()

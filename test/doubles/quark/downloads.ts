@@ -8,7 +8,7 @@ import { foreignHost, QuarkRefusal, type QuarkVendor } from './vendor.js'
 
 interface Link {
   readonly content: Content
-  /** Undefined: for any client. */
+  /** The User-Agent that the URL is for. Undefined: any. */
   readonly userAgent: string | undefined
   readonly until: number
   uses: number

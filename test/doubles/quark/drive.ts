@@ -9,9 +9,9 @@ export interface QuarkNode {
   readonly fid: string
   readonly parent: string
   readonly name: string
-  /** Undefined: a folder. */
+  /** The content of a file. Undefined: a folder. */
   readonly content: Content | undefined
-  /** Milliseconds since the epoch. */
+  /** When the entry was made, in milliseconds since the epoch. */
   readonly created: number
   readonly updated: number
 }

@@ -26,9 +26,9 @@ const everybody: Codes = [200, 200, 200, 200, 200]
 const everyAccount: Codes = [401, 200, 200, 200, 200]
 const ownAccount: Codes = [401, 401, 200, 200, 200]
 const ownProfile: Codes = [401, 403, 200, 200, 200]
-/** It is about what the admin has, and would be missing for others. */
+/** The request is about what the admin has, and would be missing for others. */
 const ofAnother: Codes = [401, 403, 404, 404, 200]
-/** It requires a permission. */
+/** The request requires a permission. */
 const permitted: Codes = [401, 403, 403, 200, 200]
 const adminOnly: Codes = [401, 403, 403, 403, 200]
 /** There is no index: an admin gets the error about that. */
@@ -254,7 +254,7 @@ const table: Readonly<Record<string, Row>> = {
     codes: [401, 403, 400, 400, 400],
     call: () => ({ body: { code: '000000', secret: 'JBSWY3DPEHPK3PXP' } }),
   },
-  // The same is true here: the codes of an account without it are refused.
+  // An account without two-step verification gets no recovery codes.
   'post /api/auth/2fa/recovery_codes': {
     codes: [401, 403, 400, 400, 400],
     call: () => ({ body: { password: 'password' } }),
@@ -341,7 +341,7 @@ const table: Readonly<Record<string, Row>> = {
   ...taskRows,
 
   'any /api/share/list': { codes: ownProfile },
-  // Those of somebody else are missing, except for an admin.
+  // Shares of somebody else are missing, except for an admin.
   'get /api/share/get': { codes: ofAnother, call: async (stage) => stage.ofShare() },
   'post /api/share/create': { codes: permitted, call: () => ({ body: { files: ['/folder/file.txt'] } }) },
   'post /api/share/update': {

@@ -96,7 +96,7 @@ export class Served {
     return (await fetch((data as { raw_url: string }).raw_url)).text()
   }
 
-  /** The same server for another user, signed in. */
+  /** This server for another user, signed in. */
   async as(username: string, permissions: readonly Permission[], base = '/'): Promise<Served> {
     await this.gateway.accounts.users.create({
       username,

@@ -163,7 +163,7 @@ function request(): Buffer {
   return Buffer.concat([uint32(body.length), body])
 }
 
-/** The same request with one fault. */
+/** The packet with one fault. */
 function spoiled(packet: Buffer): Buffer {
   const copy = Buffer.from(packet)
   const at = random(copy.length)

@@ -25,7 +25,7 @@ export async function startProtocol(t: Test, limits: Partial<SftpLimits> = {}): 
   return serveProtocol(t, gateway, limits)
 }
 
-/** The same, for a gateway that the test has started. */
+/** As `startProtocol`, for a gateway that the test has started. */
 export async function serveProtocol(t: Test, gateway: Gateway, limits: Partial<SftpLimits> = {}): Promise<Running> {
   await gateway.accounts.users.create({
     username: 'ada',

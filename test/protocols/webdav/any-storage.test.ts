@@ -108,7 +108,7 @@ for (const name of ['Local', 'Memory', ...limitedTypes().map((type) => type.name
       const one = await put('one')
       t.equal((await send('HEAD', '/tagged')).headers.etag, one)
       t.match((await send('PROPFIND', '/tagged', { depth: '0' })).body, `<D:getetag>${one}</D:getetag>`)
-      // Of another length for backends that identify a state by time and size only.
+      // The content has another length for backends that identify a state by time and size only.
       const two = await put(['Plain', 'Timeless'].includes(name) ? 'other' : 'two')
       t.not(two, one)
       t.match(two, /^"/, 'it is a strong entity tag')

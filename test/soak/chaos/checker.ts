@@ -26,7 +26,9 @@ export interface Period {
 
 /** With more worlds than this at one answer, a history is not judged. */
 const maxWorlds = 300_000
-/** Of so many operations with an open outcome and the same effect, it is not counted how many have taken effect. */
+/**
+ * With so many operations that have an open outcome and the same effect, it is not counted how many have taken effect.
+ */
 const plenty = 3
 /** Numbers of operations with an open outcome that may take effect just before one answer, tried in this order. */
 const openLimits = [0, 1, 2, 4]
@@ -55,7 +57,7 @@ export function judgeContents(
     frozen.some((period) => overlap(period, operation))
   const late = operations.filter(isLate)
   if (late.length === 0) return { violation, late: 0 }
-  // One of them usually suffices.
+  // A single late operation usually suffices.
   for (const landed of [...late.map((operation) => [operation]), late]) {
     const relaxed = operations.map((operation): Operation => {
       const isWrite = operation.kind === 'replace' && operation.content !== undefined && landed.includes(operation)
@@ -94,7 +96,7 @@ function judge(operations: readonly Operation[], worlds: number): Failure | unde
 type State = readonly (string | undefined)[]
 
 interface Step {
-  /** Its place in the order of the answers; undefined without an answer. */
+  /** The place of the step in the order of the answers; undefined without an answer. */
   readonly number?: number
   readonly operation: Operation
   readonly end: number
@@ -108,7 +110,7 @@ interface Step {
 
 interface World {
   readonly state: State
-  /** Of the operations that are running, those that have taken effect. Sorted. */
+  /** The running operations that have taken effect, as numbers of steps. Sorted. */
   readonly done: readonly number[]
   /** The operations with an open outcome that have taken effect, as numbers of steps. Sorted. */
   readonly used: readonly number[]
@@ -126,7 +128,7 @@ interface Branch {
 
 class Search {
   readonly #paths: readonly string[]
-  /** With an answer, in the order of the answers. */
+  /** The steps with an answer, in the order of the answers. */
   readonly #closed: readonly Step[]
   readonly #open: readonly Step[]
 

@@ -18,7 +18,7 @@ const freezeTime = 30_000
 const readyTimeout = 90_000
 
 class Node {
-  /** Undefined while it is down. */
+  /** The running daemon; undefined while the node is down. */
   daemon: Daemon | undefined
   isFrozen = false
 
@@ -46,7 +46,7 @@ export class Cluster {
   private constructor(
     /** The folder of the storage at `/`. */
     readonly files: string,
-    /** Those of the balancer. */
+    /** The addresses of the balancer. */
     readonly addresses: Addresses,
     private readonly nodes: readonly Node[],
     private readonly database: PostgresServer,

@@ -34,7 +34,7 @@ export interface Answer {
   readonly outcome: Outcome
   /** What a read has found. */
   readonly found?: string
-  /** That of a granted lock. */
+  /** The token of a granted lock. */
   readonly token?: string
   /** The answer as it was received. */
   readonly text?: string

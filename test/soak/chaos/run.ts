@@ -17,7 +17,7 @@ import { Recorder } from './recorder.js'
 import { Areas, HttpWorker, SftpWorker, WebDavWorker } from './workload.js'
 
 const nodeCount = 3
-/** Of each protocol. */
+/** Clients of each protocol. */
 const clientCount = 3
 /** Folders that clients use at a time. */
 const areaCount = 3

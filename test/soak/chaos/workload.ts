@@ -33,7 +33,7 @@ interface Area {
 }
 
 interface Shared {
-  /** That of the balancer. */
+  /** The URL of the balancer. */
   readonly url: string
   readonly recorder: Recorder
   readonly areas: Areas
@@ -160,7 +160,7 @@ abstract class Worker {
 }
 
 abstract class BasicWorker extends Worker {
-  /** One of the operations that every protocol has. */
+  /** Does one of the operations that every protocol has. */
   protected async basic(client: ChaosClient, area: Area, canMove: (from: string, to: string) => boolean = () => true) {
     const path = this.random.of(area.files) ?? ''
     const choice = this.random.next()

@@ -86,7 +86,7 @@ export function memoryState(values = new Map<string, string>()) {
 }
 
 let entries = 0
-/** Of all states: they belong to nodes of one database. */
+/** The turns of all states: they belong to nodes of one database. */
 const turns = new KeyedMutex()
 
 function parsed(text: string): unknown {

@@ -89,7 +89,7 @@ export function webBuild(test: Test, family: Family = 'newer', files: Files = {}
   })
 }
 
-/** The same for a small console, whose page has the placeholders of the real one. */
+/** A folder with the build of a small console, whose page has the placeholders of the real one. */
 export function consoleBuildFolder(test: Test): Promise<string> {
   return folderWith(test, {
     'index.html': '<title>{{title}}</title><base href="{{base}}"><link rel="icon" href="{{icon}}"><div id="console">',

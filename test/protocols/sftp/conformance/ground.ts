@@ -88,7 +88,7 @@ export class Ground {
     return name === '' ? this.folder : `${this.folder}/${name}`
   }
 
-  /** The same as the field of a request. */
+  /** As `path`, as the field of a request. */
   at(name = ''): Buffer {
     return string(this.path(name))
   }

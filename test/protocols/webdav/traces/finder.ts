@@ -129,7 +129,7 @@ export const finder: Trace = {
   ],
 }
 
-/** The same on a server that rejects system files: these are rejected and missing, and the file itself is stored. */
+/** The Finder on a server that rejects system files: these are rejected and missing, and the file itself is stored. */
 export const finderWithoutSideFiles: Trace = {
   client: 'macOS Finder, system files refused',
   userAgent,

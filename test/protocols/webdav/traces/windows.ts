@@ -216,7 +216,7 @@ const newFolder: readonly Step[] = [
 ]
 
 /**
- * The same on a drive at the path `drive`: a share that visitors may also change, and which is empty before. `{dav}`
+ * Windows on a drive at the path `drive`: a share that visitors may also change, and which is empty before. `{dav}`
  * stands for the URL of the drive.
  */
 export function windowsOnShare(drive: string): Pick<Trace, 'userAgent' | 'steps'> {

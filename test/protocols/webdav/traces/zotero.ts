@@ -14,7 +14,7 @@ export const zotero: Trace = {
   steps: [
     { request: 'OPTIONS /dav/sync/zotero/', answer: { status: 200, headers: { dav: /\b1\b/ } } },
     { request: 'PROPFIND /dav/sync/zotero/', headers: xml, body: size, answer: status(404) },
-    // Its parent exists, so it can be created.
+    // The parent of the folder exists, so it can be created.
     {
       request: 'PROPFIND /dav/sync/',
       headers: xml,
