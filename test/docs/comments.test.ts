@@ -1,6 +1,6 @@
 /**
- * Comments must not refer to names that no longer exist, and every source file must begin with a comment on what it
- * holds.
+ * Comments must not refer to names that no longer exist, and must say what they are about. Every source file must begin
+ * with a comment on what it holds.
  */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,8 +10,14 @@ import ts from 'typescript'
 /** A name of the code in camel case: the first letter in lower case, a later one in upper case. */
 const codeName = /`#?([a-z]+[A-Z]\w*)(?:\(.*?\))?`/g
 
+/** The first line of a doc comment that begins with a word for what only the code below it names. */
+const withoutSubject = /^[^\S\n]*\/\*\*\s+(?:\*\s+)?((?:Of|That of|Those|The same)\b.*?)(?: \*\/)?$/gm
+
 /** The folders of the product. */
 const product = ['src', 'protocols', 'drivers']
+
+/** All folders with code. */
+const everything = [...product, 'web', 'bench', 'tools', 'test']
 
 void t.test('every source file begins with a doc comment', async (t) => {
   const files = await sourceFiles([...product, 'bench', 'test'])
@@ -38,9 +44,22 @@ void t.test('every identifier in a comment exists in the code', async (t) => {
   t.ok(count > 100, 'the names were found')
 })
 
+void t.test('a doc comment can be understood without the code below it', async (t) => {
+  const advice = 'a comment says what it is about: not "Of all uploads", but "Bytes of all uploads"'
+  for (const { file, text } of await sourceFiles(everything)) {
+    for (const [line, comment] of commentsWithoutSubject(text)) t.fail(`${file}:${line}: ${comment} (${advice})`)
+  }
+  const comments = ['/** Those of all nodes. */', '  /**', '   * The same, in pages.', '   */', '  // Of the file.']
+  const found = [
+    [1, 'Those of all nodes.'],
+    [2, 'The same, in pages.'],
+  ]
+  t.same(commentsWithoutSubject(comments.join('\n')), found)
+})
+
 void t.test('comments are no wider than the code', async (t) => {
   const width = 120
-  for (const { file, text } of await sourceFiles([...product, 'web', 'bench', 'tools', 'test'])) {
+  for (const { file, text } of await sourceFiles(everything)) {
     for (const [index, line] of text.split('\n').entries()) {
       const isComment = /^\s*(?:\/\/|\/?\*)/.test(line)
       if (isComment && line.length > width) t.fail(`${file}:${index + 1}: ${line}`)
@@ -68,6 +87,12 @@ async function sourceFiles(folders: readonly string[]): Promise<readonly SourceF
     }
   }
   return files
+}
+
+function commentsWithoutSubject(text: string): readonly (readonly [line: number, comment: string])[] {
+  return [...text.matchAll(withoutSubject)].map(({ index, 1: comment = '' }) => {
+    return [text.slice(0, index).split('\n').length, comment]
+  })
 }
 
 /** The comments of a file, in order. */
