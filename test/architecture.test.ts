@@ -85,7 +85,7 @@ web/visit                 web/texts.ts web/api web/components web/session web/en
 web/search                web/texts.ts web/api web/components web/session web/entries
 web/tasks                 web/texts.ts web/api web/styles web/components web/session
 web/profile               web/texts.ts web/api web/styles web/components web/session web/files
-web/audit                 web/texts.ts web/api web/styles web/components
+web/audit                 web/texts.ts web/api web/components
 web/webhooks              web/texts.ts web/api web/components
 web/admin                 web/texts.ts web/api web/styles web/components web/session web/files web/profile web/audit web/webhooks
 web/manual                web/texts.ts web/components web/viewers

@@ -221,6 +221,11 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     return this.hasPermission('customShareId')
   }
 
+  /** Whether it is told the addresses of others, what they read, and which share a visitor has opened. */
+  get seesActivity(): boolean {
+    return this.role === 'admin'
+  }
+
   /** Whether the user may use the protocol of the request at all. */
   get mayUseProtocol(): boolean {
     const { permissions } = this.protocol

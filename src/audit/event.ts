@@ -2,7 +2,8 @@
 import { TreeError, type ErrorCode, type GatewayError } from '../base/errors.js'
 import type { EventFacts } from '../database/audit-rows.js'
 
-export type { Actor, AuditEvent, EventFacts, EventKind, EventResult } from '../database/audit-rows.js'
+export type { EventKind, EventResult } from '../base/event-kinds.js'
+export type { Actor, AuditEvent, EventFacts } from '../database/audit-rows.js'
 
 /** Codes of errors that say nothing about what was asked for: the gateway or a storage could not do it. */
 const failures: ReadonlySet<ErrorCode> = new Set([

@@ -1,14 +1,7 @@
 /** The forms in which events leave the gateway: objects and lines of JSON, CSV, and lines of a log (docs/audit.md). */
 import type { AuditEvent } from '../database/audit-rows.js'
 
-export {
-  eventKinds,
-  type AuditCursor,
-  type AuditEvent,
-  type AuditFilter,
-  type EventKind,
-  type NumberedEvent,
-} from '../database/audit-rows.js'
+export type { AuditCursor, AuditEvent, AuditFilter, NumberedEvent } from '../database/audit-rows.js'
 
 /** The names of the API. What an event does not have is null. */
 export function eventObject(event: AuditEvent) {

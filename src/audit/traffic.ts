@@ -3,7 +3,8 @@
  * each day of the last month, of all processes together.
  */
 import type { Log } from '../base/log.js'
-import type { EventFacts, EventKind } from '../database/audit-rows.js'
+import type { EventKind } from '../base/event-kinds.js'
+import type { EventFacts } from '../database/audit-rows.js'
 import type { TrafficSums } from '../database/rows.js'
 import type { Store } from '../database/tables.js'
 

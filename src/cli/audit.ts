@@ -1,17 +1,9 @@
 /** `tidegate audit`: what happened, and who did it. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { InvalidArgumentError, Option, type Command } from 'commander'
-import {
-  csv,
-  eventKinds,
-  ndjson,
-  type AuditCursor,
-  type AuditFilter,
-  type EventForm,
-  type EventKind,
-  type NumberedEvent,
-} from '../audit/forms.js'
+import { csv, ndjson, type AuditCursor, type AuditFilter, type EventForm, type NumberedEvent } from '../audit/forms.js'
 import { GatewayError } from '../base/errors.js'
+import { eventKinds, type EventKind } from '../base/event-kinds.js'
 import type { Store } from '../database/tables.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { printable } from './output.js'

@@ -187,8 +187,8 @@ function withFieldOptions(command: Command): Command {
 }
 
 /**
- * The fields that the flags name. `generatedCode`: undefined if none was generated. Rejects with `invalid` for impossible
- * values.
+ * The fields that the flags name. `generatedCode`: undefined if none was generated. Rejects with `invalid` for
+ * impossible values.
  */
 async function changesOf(
   flags: FieldFlags,

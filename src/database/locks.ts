@@ -25,15 +25,18 @@ function selectLocks(query: Knex, maxOwner: number): Knex.QueryBuilder<StoredRow
 
 const withoutOwner = ['token', 'path', 'user_id', 'username', 'scope', 'deep', 'expires'] as const
 
+/** The largest `integer` of PostgreSQL. */
+const maxInteger = 2 ** 31 - 1
+
 export class LocksTable {
   constructor(private readonly database: Database) {}
 
-  async all(maxOwner = Number.MAX_SAFE_INTEGER): Promise<Lock[]> {
+  async all(maxOwner = maxInteger): Promise<Lock[]> {
     const stored = await this.database.read((query) => selectLocks(query, maxOwner).orderBy('path'))
     return stored.map((row) => readRow(columns, row))
   }
 
-  async get(token: string, maxOwner = Number.MAX_SAFE_INTEGER): Promise<Lock | undefined> {
+  async get(token: string, maxOwner = maxInteger): Promise<Lock | undefined> {
     const row = await this.database.read((query) => selectLocks(query, maxOwner).where({ token }).first())
     return row && readRow(columns, row)
   }

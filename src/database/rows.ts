@@ -389,7 +389,7 @@ export interface Property extends PropertyName {
   readonly language: string
 }
 
-/** Maximum sizes of properties in characters: each counts its namespace, name, value and language, and 256 for itself. */
+/** Limits of properties in characters: each counts its namespace, name, value and language, and 256 for itself. */
 export interface PropertyLimits {
   /** The size of all properties of one file or folder. */
   readonly ofPath: number

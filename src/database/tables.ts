@@ -113,8 +113,8 @@ export interface FileRecords {
     /** Total size of the properties of all children, in characters. */
     sizeOfChildren(folder: Path): Promise<number>
     /**
-     * Applies all changes in one transaction. `no_space` if the properties of `path`, or those of the user, would exceed
-     * a limit.
+     * Applies all changes in one transaction. `no_space` if the properties of `path`, or those of the user, would
+     * exceed a limit.
      */
     change(
       path: Path,

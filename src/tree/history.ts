@@ -1,6 +1,7 @@
 /** Who did what to one file or folder, also where it was before, as far as the principal may see those places. */
 import { selfAndAncestors, under, within, type Path } from '../base/path.js'
-import type { AuditCursor, AuditEvent, EventKind } from '../database/audit-rows.js'
+import type { EventKind } from '../base/event-kinds.js'
+import type { AuditCursor, AuditEvent } from '../database/audit-rows.js'
 import type { Access } from './access.js'
 import type { AccessOptions } from './operation-options.js'
 

@@ -1,7 +1,8 @@
 /** What a webhook can be, and which events it gets. */
 import { GatewayError } from '../base/errors.js'
 import { compilePatterns, globSource, type Pattern } from '../base/patterns.js'
-import { eventKinds, type AuditEvent, type WebhookRow } from '../database/audit-rows.js'
+import type { AuditEvent, WebhookRow } from '../database/audit-rows.js'
+import { eventKinds } from '../base/event-kinds.js'
 import { parseWebAddress } from '../net/web-address.js'
 import { nameOfEvent } from './cloud-event.js'
 

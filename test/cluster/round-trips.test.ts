@@ -23,6 +23,8 @@ void t.test('a PUT sends two messages, one to take its locks and one to release 
   if (!node) throw new Error('no gateway')
   const authorization = `Basic ${Buffer.from(`admin:${node.adminPassword}`).toString('base64')}`
   const put = (name: string) => fetch(`${node.davUrl}${name}`, { method: 'PUT', body: 'x', headers: { authorization } })
+  // The audit stores its events in groups, after their requests.
+  await node.gateway.settings.set(new Map([['audit_enabled', 'false']]))
   // The first requests read what is kept in memory from then on.
   for (const name of ['first', 'second']) await put(name)
 

@@ -3,7 +3,6 @@ import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
 import {
   csv,
-  eventKinds,
   eventObject,
   ndjson,
   type AuditCursor,
@@ -11,6 +10,7 @@ import {
   type AuditFilter,
   type EventForm,
 } from '../../../src/audit/forms.js'
+import { eventKinds } from '../../../src/base/event-kinds.js'
 import { cleanPath } from '../../../src/base/path.js'
 import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
 import { sendStream, startingWith } from '../../lib/send.js'

@@ -60,15 +60,15 @@ export const historyEndpoints = [
     }),
     refusals: [...pathRefusals, wrongCursor],
     async answer({ api: { gateway }, context, fields, headers, principal }) {
-      const isAdmin = principal.role === 'admin'
+      const { seesActivity } = principal
       const { events, next } = await gateway.as(principal).history(cleanPath(fields.path), {
         ...accessOptions(context, fields.password || headers.password),
         limit: fields.limit,
         before: cursorOf(fields.cursor),
-        withReads: isAdmin,
+        withReads: seesActivity,
       })
       return {
-        content: events.map((event) => historyObject(event, isAdmin)),
+        content: events.map((event) => historyObject(event, seesActivity)),
         next: next === undefined ? null : Buffer.from(JSON.stringify(next)).toString('base64url'),
       }
     },
@@ -92,14 +92,14 @@ function jsonIn(bytes: Buffer): unknown {
 
 function historyObject(
   { id, time, kind, actor, path, target, size }: HistoryEvent,
-  isAdmin: boolean,
+  seesActivity: boolean,
 ): z.input<typeof historyData> {
   return {
     ...{ id, time: new Date(time).toISOString(), kind },
     // The id of a share opens it.
-    user: isAdmin ? actor.name : actor.name.replace(/^share:.*/s, 'share'),
+    user: seesActivity ? actor.name : actor.name.replace(/^share:.*/s, 'share'),
     protocol: actor.protocol ?? null,
-    address: (isAdmin ? actor.address : undefined) ?? null,
+    address: (seesActivity ? actor.address : undefined) ?? null,
     ...{ path: path ?? null, target: target ?? null, size: size ?? null },
   }
 }

@@ -1,7 +1,7 @@
 /** Which endpoints the audit records: all that change something besides the tree and its tasks. */
 import t from 'tap'
 import { endpoints } from '../../../protocols/http/endpoints.js'
-import { eventKinds } from '../../../src/database/audit-rows.js'
+import { eventKinds } from '../../../src/base/event-kinds.js'
 
 /** Requests that change nothing, whatever their method is; and those whose events are raised where they are made. */
 const others: Readonly<Record<string, string>> = {
