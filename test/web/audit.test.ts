@@ -189,7 +189,7 @@ void t.test('who did what', { skip: withoutBrowser }, async (t) => {
 
         receiver.script = (answer) => answer.writeHead(204).end()
         await button(page, 'Turn on index').click()
-        await rows(page, 'Webhooks', 'on').waitFor()
+        await button(page, 'Turn off index').waitFor()
         await button(page, 'Failures index').click()
         await failures.getByRole('button', { name: 'Send all again' }).click()
         await failures.getByText('1 event is sent again.').waitFor()

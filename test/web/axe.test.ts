@@ -65,6 +65,7 @@ const pages: Readonly<Record<string, Ready>> = {
   '/@manage/rules': table('Rules'),
   '/@manage/settings': (page) => page.getByRole('textbox', { name: 'Site title' }).waitFor(),
   '/@manage/settings?group=0': text('Replace the token'),
+  '/@manage/settings?group=12': (page) => page.getByLabel('Days until events are deleted').waitFor(),
   '/@manage/about': text(process.version),
   '/@manage/downloads': text('qBittorrent'),
   '/@manage/locks': table('Locks'),

@@ -32,6 +32,8 @@ export function WebhooksPage() {
   const { webhooks } = texts.admin
   const close = () => setDialog(undefined)
   const open = dialog === 'new' ? undefined : dialog
+  /** The webhook as it is now: it can be switched on or off while its dialog is open. */
+  const nowOf = (hook: Webhook) => data?.content.find(({ id }) => id === hook.id) ?? hook
   async function rotate({ id }: Webhook): Promise<void> {
     const made = await post('/api/admin/webhook/rotate', undefined, { query: { id } })
     await changed(webhooksKey)
@@ -63,7 +65,7 @@ export function WebhooksPage() {
       )}
       {dialog === 'new' && <WebhookForm onClose={close} onSecret={setSecret} />}
       {open?.kind === 'edit' && <WebhookForm hook={open.hook} onClose={close} onSecret={setSecret} />}
-      {open?.kind === 'failures' && <DeliveriesDialog hook={open.hook} onClose={close} />}
+      {open?.kind === 'failures' && <DeliveriesDialog hook={nowOf(open.hook)} onClose={close} />}
       {open?.kind === 'rotate' && (
         <Dialog
           title={webhooks.rotateTitle(open.hook.name)}
