@@ -38,6 +38,14 @@ const kinds: Readonly<Record<string, EventKind>> = {
   'storage disable': 'admin.storage',
   'storage rm': 'admin.storage',
   'setting set': 'admin.setting',
+  'webhook add': 'admin.webhook',
+  'webhook edit': 'admin.webhook',
+  'webhook enable': 'admin.webhook',
+  'webhook disable': 'admin.webhook',
+  'webhook rotate': 'admin.webhook',
+  'webhook test': 'admin.webhook',
+  'webhook replay': 'admin.webhook',
+  'webhook rm': 'admin.webhook',
   'sign-ins unlock': 'signin.unlocked',
 }
 

@@ -27,7 +27,8 @@ export function addWebhookCommands(program: Command): void {
 
   withEvents(withCommonOptions(webhook.command('add <name> <url>')))
     .description('send events to a URL ("-": from standard input) by POST; prints the secret that signs them')
-    .action(async (name: string, text: string, { kind = [], path = [], ...flags }: HookFlags) => {
+    .action(async (name: string, text: string, flags: HookFlags) => {
+      const { kind = [], path = [] } = flags
       const url = await urlOf(text)
       await withWebhooks(flags, async (webhooks) => {
         const { row, secret } = await webhooks.create({ name, url, kinds: kind, paths: path, enabled: true })
@@ -55,7 +56,8 @@ export function addWebhookCommands(program: Command): void {
   withEvents(withCommonOptions(webhook.command('edit <name>')))
     .description('change what is given, and leave the rest')
     .option('--url <url>', 'a new URL; "-": from standard input')
-    .action(async (name: string, { url: text, kind: kinds, path: paths, ...flags }: HookFlags) => {
+    .action(async (name: string, flags: HookFlags) => {
+      const { url: text, kind: kinds, path: paths } = flags
       const url = text === undefined ? undefined : await urlOf(text)
       if ([url, kinds, paths].every((each) => each === undefined)) {
         throw new GatewayError('invalid', { reason: 'nothing to change: see "tidegate webhook edit --help"' })

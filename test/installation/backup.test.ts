@@ -267,8 +267,8 @@ void t.test('an upgrade keeps a backup for each of the three newest schemas befo
   await restoreBackup(file, { data: restored, store: '' })
   const store = await openStore(join(restored, 'data.db'))
   t.same(
-    [...(await store.settings.all()).keys()],
-    [5, 4, 3].map((back) => `setting ${newer.length - back}`),
+    [...(await store.settings.all()).keys()].sort(),
+    [5, 4, 3].map((back) => `setting ${newer.length - back}`).sort(),
   )
   await store.close()
 

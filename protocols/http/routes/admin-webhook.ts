@@ -182,6 +182,7 @@ export const adminWebhookEndpoints = [
     tag: 'Webhooks',
     summary: 'Send an event of the type `tidegate.test` at once, also to a webhook that is off',
     access: 'admin',
+    event: 'admin.webhook',
     query: rowId,
     data: z.object({
       status: z.int().nullable().describe('That of the response. Null: there was none.'),
@@ -229,6 +230,7 @@ export const adminWebhookEndpoints = [
     tag: 'Webhooks',
     summary: 'Deliver again what has failed, some events, or those of a time that match the webhook',
     access: 'admin',
+    event: 'admin.webhook',
     fields: z.strictObject({
       id,
       event_ids: optionalField(z.array(z.string()).max(replayLimit)).describe('Their ids.'),

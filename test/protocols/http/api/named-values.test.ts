@@ -31,6 +31,8 @@ void t.test('every number that stands for something has a name', async (t) => {
   t.strictSame(
     [...tables.keys()],
     [
+      'EventKind',
+      'EventResult',
       'FileType',
       'Permissions',
       'Right',
