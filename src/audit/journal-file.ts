@@ -1,5 +1,5 @@
 /** A file of lines that are appended one by one, each by one synchronous write: it outlives the end of the process. */
-import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, fdatasync, fstatSync, ftruncateSync, mkdirSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { open, readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
@@ -13,7 +13,7 @@ export class JournalFile {
   #nextSync: Promise<void> | undefined
   #hasSyncedName = false
 
-  /** The file is made, for its owner alone, by the first append. Its folder must exist. */
+  /** The file is made, for its owner alone, by the first append. So is its folder, if it was removed. */
   constructor(readonly path: string) {}
 
   /** In bytes. */
@@ -23,7 +23,7 @@ export class JournalFile {
 
   /** Appends a line, which ends with a newline, or throws the error of the system and appends nothing. */
   append(line: string): void {
-    this.#descriptor ??= openSync(this.path, 'ax', 0o600)
+    this.#descriptor ??= created(this.path)
     const bytes = Buffer.from(line)
     let written = 0
     try {
@@ -70,6 +70,17 @@ export class JournalFile {
     const exists = this.#descriptor !== undefined && fstatSync(this.#descriptor).nlink > 0
     await this.close()
     if (exists) unlinkSync(this.path)
+  }
+}
+
+function created(path: string): number {
+  const create = () => openSync(path, 'ax', 0o600)
+  try {
+    return create()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    return create()
   }
 }
 

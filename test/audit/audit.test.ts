@@ -1,5 +1,5 @@
 /** What the audit does with events when the disk, the database or the process fails. */
-import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, readdir, rmdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { Audit, type AuditOptions } from '../../src/audit/audit.js'
@@ -283,7 +283,12 @@ void t.test('a file that was cut in the middle of a line goes on with a whole on
   t.equal(file.size, 8)
   await file.close()
   t.equal(await readFile(join(folder, 'file'), 'utf8'), 'one\ntwo\n')
-  t.throws(() => new JournalFile(join(folder, 'missing', 'file')).append('one\n'), { code: 'ENOENT' })
+  t.throws(() => new JournalFile(join(folder, 'file', 'below')).append('one\n'), { code: 'ENOTDIR' })
+  const removed = new JournalFile(join(folder, 'removed', 'file'))
+  removed.append('one\n')
+  t.equal(await readFile(removed.path, 'utf8'), 'one\n', 'the folder is made again')
+  await removed.remove()
+  await rmdir(join(folder, 'removed'))
   await chmod(folder, 0o700)
   const other = new JournalFile(join(folder, 'other'))
   other.append('one\n')

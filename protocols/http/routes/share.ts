@@ -44,7 +44,7 @@ const query = z.object({ id: queryText.meta({ example: 'aB3dE6gH' }) })
 
 /** The visits of an update. Absent: 0, as in OpenList. */
 const changedVisits = z
-  .union([z.null(), shareFields.accessed])
+  .union([z.null(), shareFields.accessed], { error: 'must be an integer or null' })
   .meta({ wire: { anyOf: [{ type: 'integer' }, { type: 'null' }], default: 0 } })
   .describe('The number of visits until now. Null: unchanged, also by visits that begin meanwhile.')
 

@@ -147,6 +147,13 @@ const table: Readonly<Record<number, string>> = {
     transmission_seedtime number 0 p
     115_temp_dir string … p
     115_open_temp_dir string … p`,
+  12: `audit_enabled bool true p
+    audit_days number 90 p
+    audit_max_mib number 1024 p
+    audit_reads bool false p
+    audit_details bool false p
+    audit_strict bool false p
+    audit_log string … p`,
 }
 
 interface Expected {
