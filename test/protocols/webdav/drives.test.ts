@@ -248,7 +248,7 @@ void t.test('shares as drives', async (t) => {
     const others = {
       'a wrong code': there,
       'no drive': await house.share(['/docs'], { webdav: false }),
-      'only for uploads': await house.share(['/docs'], { mode: 'upload' }),
+      'only for uploads': await house.share(['/docs'], { mode: 'upload', webdav: false }),
       ended: await house.share(['/docs'], { disabled: true }),
       'another network': await house.share(['/docs'], { allowFrom: ['192.0.2.0/24'] }),
       'too many wrong codes': await house.share(['/docs']),
