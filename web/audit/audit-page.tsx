@@ -64,7 +64,7 @@ export function AuditPage() {
         <p>{data.next !== null ? audit.searchOn : isEmpty(filter) ? audit.none : audit.noMatch}</p>
       )}
       {data && data.content.length > 0 && <EventTable caption={texts.admin.pages.audit} events={data.content} />}
-      {data && data.next !== null && (
+      {typeof data?.next === 'string' && (
         <button type="button" disabled={busy} onClick={() => void older()}>
           {texts.more}
         </button>

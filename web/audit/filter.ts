@@ -1,6 +1,6 @@
 /** Which events the page of the audit shows: the query of its address, so that other pages can link to it. */
 import type { CallOptions } from '../api/client.ts'
-import type { EventKind, EventResult } from '../api/schema.ts'
+import { EventKind, type EventResult } from '../api/schema.ts'
 import { texts } from '../texts.ts'
 
 export type AuditQuery = NonNullable<CallOptions<'/api/admin/audit'>['query']>
@@ -9,7 +9,7 @@ export type AuditQuery = NonNullable<CallOptions<'/api/admin/audit'>['query']>
 export const filterNames = ['user', 'path', 'kind', 'result', 'address', 'from', 'to'] as const
 export type Filter = Readonly<Record<(typeof filterNames)[number], string>>
 
-export const allKinds = Object.keys(texts.events.kinds) as EventKind[]
+export const allKinds = Object.values(EventKind)
 
 /** The kinds that can be chosen at once, by their name in the address. */
 export const kindGroups: Readonly<Record<keyof typeof texts.admin.audit.groups, readonly EventKind[]>> = {
@@ -41,7 +41,8 @@ export function isEmpty(filter: Filter): boolean {
 }
 
 export function queryOf({ kind, result, from, to, ...texts }: Filter): AuditQuery {
-  const kinds = kind in kindGroups ? kindGroups[kind as keyof typeof kindGroups] : [kind as EventKind]
+  const kinds =
+    kind in kindGroups ? kindGroups[kind as keyof typeof kindGroups] : allKinds.filter((each) => [kind].includes(each))
   const [start, end] = [timeOf(from), timeOf(to)]
   return {
     ...texts,
