@@ -66,14 +66,7 @@ void t.test('share commands take effect in a running daemon, and are judged as t
     err: /exists already/,
   })
 
-  const limits = [
-    '--visits',
-    '2',
-    '--expires',
-    '2100-01-01T00:00:00Z',
-    '--allow-from',
-    '::1, 127.0.0.0/8',
-  ]
+  const limits = ['--visits', '2', '--expires', '2100-01-01T00:00:00Z', '--allow-from', '::1, 127.0.0.0/8']
   const full = await share(['add', '/ann/docs', '/ann/docs/a.txt', '--user', 'ann', '--random', ...limits])
   t.match(full, {
     link: `/@s/${full.id}`,

@@ -73,8 +73,12 @@ void t.test('who did what', { skip: withoutBrowser }, async (t) => {
       await fits(t, page, 'audit')
       await page.getByRole('checkbox', { name: 'Follow live' }).uncheck()
       await mkdir('/still')
-      await button(page, 'Refresh').click()
-      await rows(page, 'Audit', '/still').waitFor()
+      // An event is stored shortly after its answer.
+      const refreshed = async () => {
+        await button(page, 'Refresh').click()
+        return rows(page, 'Audit', '/still').count()
+      }
+      await eventually(t, refreshed, 1)
     }),
   )
 
