@@ -248,6 +248,7 @@ export class Audit {
   /** Appends the line of the first event of the group that is not in its file. False if that is not possible. */
   #write(group: Group, line: string): boolean {
     const mebibytes = this.#options.settings.number('audit_max_mib')
+    const { size } = group.file
     try {
       if (mebibytes >= 0 && this.#bytes > mebibytes * mebibyte) throw new Error('the files of the audit are too large')
       group.file.append(line)
@@ -257,7 +258,7 @@ export class Audit {
     }
     group.written++
     this.#unwritten--
-    this.#bytes += Buffer.byteLength(line)
+    this.#bytes += group.file.size - size
     return true
   }
 

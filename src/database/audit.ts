@@ -43,6 +43,12 @@ const columns = {
 
 type StoredEvent = Readonly<Record<keyof typeof columns | 'id', string | number | null>>
 
+/** The order of rows in which the newest event is first. */
+const newestRows = [
+  { column: 'time', order: 'desc' },
+  { column: 'event_id', order: 'desc' },
+]
+
 /** Rows that one transaction deletes. */
 const sweepStep = 1000
 /** Events that one page looks at. */
@@ -107,10 +113,7 @@ export class AuditTable {
         .whereRaw(`${beginning('target')} in (${paths.map(() => '?').join(', ')})`, paths.map(cut))
         .whereIn('target', [...paths])
         .where({ kind: 'moved', result: 'done' })
-        .orderBy([
-          { column: 'time', order: 'desc' },
-          { column: 'event_id', order: 'desc' },
-        ])
+        .orderBy(newestRows)
         .limit(limit)
       if (before) void moves.whereRaw('(time, event_id) < (?, ?)', [before.time, before.id])
       return moves.select<readonly StoredEvent[]>('*')
@@ -203,10 +206,7 @@ function candidatesOf(
   areFew: boolean,
 ): Knex.QueryBuilder {
   const { from, to, user, at, path } = filter
-  const rows = query('audit').orderBy([
-    { column: 'time', order: 'desc' },
-    { column: 'event_id', order: 'desc' },
-  ])
+  const rows = query('audit').orderBy(newestRows)
   const within: Knex.QueryCallback = (some) => {
     if (from !== undefined) void some.where('time', '>=', from)
     if (to !== undefined) void some.where('time', '<', to)
@@ -224,10 +224,7 @@ function idsAt(query: Knex, at: Path, within: Knex.QueryCallback): Knex.QueryBui
     query('audit')
       .whereRaw(`${column} is not null and ${beginning(column)} = ?`, [cut(at)])
       .andWhere(within)
-      .orderBy([
-        { column: 'time', order: 'desc' },
-        { column: 'event_id', order: 'desc' },
-      ])
+      .orderBy(newestRows)
       .limit(maxLooks)
       .select('id')
   return query
