@@ -48,7 +48,7 @@ tasks                     base contract database settings audit accounts storage
 offline-downloads         base contract net database settings accounts storage mounts transfer tree tasks
 uploads                   base contract accounts transfer tree
 shares                    base contract net database audit accounts storage tree
-webhooks                  base contract net database
+webhooks                  base contract net database audit
 installation              base contract net database settings accounts mounts tree offline-downloads shares
 gateway                   base contract net database settings audit accounts storage cluster locks mounts transfer download-urls search tree tasks offline-downloads uploads shares webhooks installation
 drivers/lib               base contract

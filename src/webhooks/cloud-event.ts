@@ -1,4 +1,5 @@
 /** Events as receivers of webhooks get them: CloudEvents 1.0, in its JSON format. */
+import { eventObject } from '../audit/forms.js'
 import type { AuditEvent } from '../database/audit-rows.js'
 
 /** Kinds that say how it ended, or are about something that can end in several ways. */
@@ -11,13 +12,10 @@ export function nameOfEvent({ kind, result }: Pick<AuditEvent, 'kind' | 'result'
 
 /** `source`: the URI of this installation. */
 export function cloudEventOf(event: AuditEvent, source: string): string {
-  const { id, time, kind, result, node, path, target, size, entry, storage, error, subject, fields } = event
-  const { name: user, userId, protocol, address, credential } = event.actor
-  const data = {
-    ...{ kind, result, node, user_id: userId, user, protocol, address, credential },
-    ...{ path, target, size, entry, storage, error, decided_by: event.decidedBy, subject, fields },
-    ...{ duration: event.duration, count: event.count },
-  }
+  const { id, time, path } = event
+  // Its id and time are attributes, and what it does not have is left out.
+  const isData = ([name, value]: [string, unknown]) => value !== null && name !== 'id' && name !== 'time'
+  const data = Object.fromEntries(Object.entries(eventObject(event)).filter(isData))
   return cloudEvent({ id, time, source, type: nameOfEvent(event), subject: path, data })
 }
 
