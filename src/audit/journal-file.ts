@@ -24,16 +24,18 @@ export class JournalFile {
   /** Appends a line, which ends with a newline, or throws the error of the system and appends nothing. */
   append(line: string): void {
     this.#descriptor ??= created(this.path)
-    const bytes = Buffer.from(line)
+    const length = Buffer.byteLength(line)
     let written = 0
     try {
-      while (written < bytes.length) written += writeSync(this.#descriptor, bytes, written)
+      written = writeSync(this.#descriptor, line)
+      // A disk that becomes full takes a part first.
+      while (written < length) written += writeSync(this.#descriptor, Buffer.from(line), written)
     } catch (error) {
       // A part of a line would spoil the next one.
       if (written > 0) ftruncateSync(this.#descriptor, this.#size)
       throw error
     }
-    this.#size += bytes.length
+    this.#size += length
   }
 
   /** Resolves when all lines that were appended before are on disk. Calls meanwhile share the next sync. */

@@ -46,13 +46,12 @@ export class Traffic {
   readonly count = ({ kind, result, actor, size = 0, count = 1 }: EventFacts): void => {
     const isDone = result === 'done'
     const isClient = actor.protocol !== 'task'
-    const added: TrafficSums = {
-      bytesIn: isDone && isClient && (kind === 'file.stored' || kind === 'file.replaced') ? size : 0,
-      bytesOut: isClient && kind === 'read' ? size : 0,
-      changes: isDone && changes.has(kind) ? 1 : 0,
-      refusals: result === 'refused' ? count : 0,
-    }
-    if (Object.values(added).some((value) => value > 0)) this.#add(this.now() - (this.now() % 60_000), added)
+    const bytesIn = isDone && isClient && (kind === 'file.stored' || kind === 'file.replaced') ? size : 0
+    const bytesOut = isClient && kind === 'read' ? size : 0
+    const changed = isDone && changes.has(kind) ? 1 : 0
+    const refusals = result === 'refused' ? count : 0
+    if (bytesIn + bytesOut + changed + refusals === 0) return
+    this.#add(this.now() - (this.now() % 60_000), { bytesIn, bytesOut, changes: changed, refusals })
   }
 
   /** The sums of each period until now, oldest first: also those in which nothing happened. */

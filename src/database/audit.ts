@@ -16,34 +16,34 @@ import { subtree } from './ranges.js'
 import { indexedPathLength } from './schema.js'
 import { addDeliveries } from './webhooks.js'
 
-/** The columns besides `id`, each with its type and with where its value is in the JSON of an event. */
+/** The columns besides `id`, each with its type and its value in an event. */
 const columns = {
-  event_id: ['text', 'id'],
-  time: ['bigint', 'time'],
-  node: ['text', 'node'],
-  kind: ['text', 'kind'],
-  result: ['text', 'result'],
-  user_id: ['integer', 'actor', 'userId'],
-  name: ['text', 'actor', 'name'],
-  protocol: ['text', 'actor', 'protocol'],
-  address: ['text', 'actor', 'address'],
-  credential: ['text', 'actor', 'credential'],
-  path: ['text', 'path'],
-  target: ['text', 'target'],
-  size: ['bigint', 'size'],
-  entry: ['text', 'entry'],
-  storage: ['text', 'storage'],
-  error: ['text', 'error'],
-  decided_by: ['text', 'decidedBy'],
-  subject: ['text', 'subject'],
-  fields: ['text', 'fields'],
-  duration: ['bigint', 'duration'],
-  count: ['bigint', 'count'],
-} as const
+  event_id: ['text', ({ id }) => id],
+  time: ['bigint', ({ time }) => time],
+  node: ['text', ({ node }) => node],
+  kind: ['text', ({ kind }) => kind],
+  result: ['text', ({ result }) => result],
+  user_id: ['integer', ({ actor }) => actor.userId],
+  name: ['text', ({ actor }) => actor.name],
+  protocol: ['text', ({ actor }) => actor.protocol],
+  address: ['text', ({ actor }) => actor.address],
+  credential: ['text', ({ actor }) => actor.credential],
+  path: ['text', ({ path }) => path],
+  target: ['text', ({ target }) => target],
+  size: ['bigint', ({ size }) => size],
+  entry: ['text', ({ entry }) => entry],
+  storage: ['text', ({ storage }) => storage],
+  error: ['text', ({ error }) => error],
+  decided_by: ['text', ({ decidedBy }) => decidedBy],
+  subject: ['text', ({ subject }) => subject],
+  fields: ['text', ({ fields }) => fields],
+  duration: ['bigint', ({ duration }) => duration],
+  count: ['bigint', ({ count }) => count],
+} satisfies Record<string, readonly [type: string, valueOf: (event: AuditEvent) => unknown]>
 
 type StoredEvent = Readonly<Record<keyof typeof columns | 'id', string | number | null>>
 
-/** The order of rows in which the newest event is first. */
+/** The order of rows in which the newest event is first. The indexes have the times alone: few events share one. */
 const newestRows = [
   { column: 'time', order: 'desc' },
   { column: 'event_id', order: 'desc' },
@@ -59,17 +59,19 @@ export class AuditTable {
 
   async insert(
     events: readonly AuditEvent[],
-    deliveriesOf?: (added: readonly AuditEvent[]) => readonly NewDelivery[],
-  ): Promise<number> {
-    if (events.length === 0) return 0
-    return this.database.transaction(async (query) => {
+    deliveriesOf?: (events: readonly AuditEvent[]) => readonly NewDelivery[],
+  ): Promise<void> {
+    if (events.length === 0) return
+    await this.database.transaction(async (query) => {
       // Numbers must become visible in their order, for those who follow.
       if (isPostgres(query)) await query.raw("select pg_advisory_xact_lock(hashtext('tidegate audit'))")
-      const added = new Set(await insertNew(query, events))
-      if (deliveriesOf) {
-        await addDeliveries(query, deliveriesOf(events.filter(({ id }) => added.has(id))))
-      }
-      return added.size
+      const deliveries = deliveriesOf?.(events) ?? []
+      const added = await insertNew(query, events, deliveries.length > 0)
+      const isAdded = new Set(added)
+      await addDeliveries(
+        query,
+        deliveries.filter(({ eventId }) => isAdded.has(eventId)),
+      )
     })
   }
 
@@ -172,24 +174,28 @@ export class AuditTable {
   }
 }
 
-/** Inserts the events that are not stored yet, by one statement for any number of them. Resolves to their ids. */
-async function insertNew(query: Knex, events: readonly AuditEvent[]): Promise<string[]> {
+/**
+ * Inserts the events that are not stored yet, by one statement for any number of them. Resolves to their ids if
+ * `tellsIds`: thousands of results take longer than the rest.
+ */
+async function insertNew(query: Knex, events: readonly AuditEvent[], tellsIds: boolean): Promise<readonly string[]> {
   const names = Object.keys(columns).join(', ')
-  const values = Object.values(columns)
-  const conflict = 'on conflict (event_id) do nothing returning event_id'
-  const json = JSON.stringify(events)
+  const conflict = `on conflict (event_id) do nothing ${tellsIds ? 'returning event_id' : ''}`
+  const all = Object.values(columns)
+  // Rows as lists: to find values by names takes the database longer than all else.
+  const json = JSON.stringify(events.map((event) => all.map(([, valueOf]) => valueOf(event))))
   if (isPostgres(query)) {
-    const selected = values.map(([type, ...path]) => `(value #>> '{${path.join(',')}}')::${type}`).join(', ')
+    const values = all.map(([type], index) => `(value ->> ${index})::${type}`).join(', ')
     const { rows } = await query.raw<{ rows: readonly { event_id: string }[] }>(
-      `insert into audit (${names}) select ${selected} from json_array_elements(?::json) ${conflict}`,
+      `insert into audit (${names}) select ${values} from json_array_elements(?::json) ${conflict}`,
       [json],
     )
     return rows.map((row) => row.event_id)
   }
-  const selected = values.map(([, ...path]) => `value ->> '$.${path.join('.')}'`).join(', ')
+  const values = all.map((_, index) => `value ->> ${index}`).join(', ')
   const rows = await query.raw<readonly { event_id: string }[]>(
     // Without `where`, the `on` of the conflict would be taken for that of a join.
-    `insert into audit (${names}) select ${selected} from json_each(?) where true ${conflict}`,
+    `insert into audit (${names}) select ${values} from json_each(?) where true ${conflict}`,
     [json],
   )
   return rows.map((row) => row.event_id)
@@ -208,7 +214,8 @@ function candidatesOf(
   const { from, to, user, at, path } = filter
   const rows = query('audit').orderBy(newestRows)
   const within: Knex.QueryCallback = (some) => {
-    if (from !== undefined) void some.where('time', '>=', from)
+    // Without a condition on the time, SQLite would sort the whole table.
+    void some.where('time', '>=', from ?? 0)
     if (to !== undefined) void some.where('time', '<', to)
     if (before) void some.whereRaw('(time, event_id) < (?, ?)', [before.time, before.id])
   }

@@ -6,6 +6,7 @@ import { deadAfter } from './nodes.js'
 import {
   addAdmission,
   addAudit,
+  shortenAuditIndexes,
   addConfirmations,
   addGrants,
   addMoves,
@@ -46,6 +47,7 @@ export const migrations: readonly Migration[] = [
   addShareUploads,
   addMoves,
   addAudit,
+  shortenAuditIndexes,
 ]
 
 /** The version after these steps. */

@@ -585,3 +585,23 @@ export async function addAudit(query: Knex): Promise<void> {
   await query('change_counts').insert({ topic: 'webhooks', count: 0 })
   await countChangesOf(query, { webhooks: 'webhooks' })
 }
+
+/**
+ * Version 27: indexes of the audit without the ids of the events, which halve the time that an insertion takes.
+ * Events of the same time are sorted when they are read.
+ */
+export async function shortenAuditIndexes(query: Knex): Promise<void> {
+  await query.schema.alterTable('audit', (table) => {
+    table.dropIndex(['time', 'event_id'])
+    table.dropIndex(['name', 'time', 'event_id'])
+    table.index(['time'])
+    table.index(['name', 'time'])
+  })
+  for (const column of ['path', 'target']) {
+    await query.raw(`drop index audit_${column}_time_index`)
+    await query.raw(
+      `create index audit_${column}_time_index on audit ` +
+        `(substr(${column}, 1, ${indexedPathLength}), time) where ${column} is not null`,
+    )
+  }
+}

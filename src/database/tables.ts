@@ -402,12 +402,12 @@ export interface Store extends FileRecords {
   readonly audit: {
     /**
      * Stores the events that are not stored yet, and what `deliveriesOf` returns for these, in one transaction.
-     * Resolves to their number. Deliveries to hooks that do not exist any more are omitted.
+     * Deliveries to hooks that do not exist any more are omitted.
      */
     insert(
       events: readonly AuditEvent[],
-      deliveriesOf?: (added: readonly AuditEvent[]) => readonly NewDelivery[],
-    ): Promise<number>
+      deliveriesOf?: (events: readonly AuditEvent[]) => readonly NewDelivery[],
+    ): Promise<void>
     /** At most `limit` events, the newest first, that are older than `before`. */
     list(filter: AuditFilter, limit: number, before?: AuditCursor): Promise<AuditPage>
     /** At most `limit` events with higher numbers, in the order of these, for who follows what happens. */

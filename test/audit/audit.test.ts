@@ -44,7 +44,6 @@ class World {
             if (this.failure) throw this.failure
             this.groups.push(events.length)
             for (const event of events) this.stored.set(event.id, event)
-            return events.length
           },
           sweep: async () => 0,
         },

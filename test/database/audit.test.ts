@@ -55,9 +55,9 @@ for (const engine of engines) {
       count: 3,
     })
     const bare: AuditEvent = { ...event(2), actor: { name: 'gateway' }, path: undefined, size: undefined }
-    t.equal(await store.audit.insert([full, bare, full]), 2)
-    t.equal(await store.audit.insert([bare, event(3)]), 1)
-    t.equal(await store.audit.insert([]), 0)
+    await store.audit.insert([full, bare, full])
+    await store.audit.insert([bare, event(3)])
+    await store.audit.insert([])
     const { path: _path, size: _size, ...stored } = bare
     t.strictSame(await all(store, {}), [event(3), stored, full])
     t.strictSame(await store.audit.get(full.id), { ...full, number: 1 })
@@ -144,21 +144,13 @@ for (const engine of engines) {
         `insert into webhooks (name, url, secret, kinds, paths, enabled, created)
        values ('one', 'http://x', 's', '[]', '[]', ${isPostgresUrl(location) ? 'true' : '1'}, 0)`,
       )
-      const asked: string[][] = []
-      const deliveriesOf = (events: readonly AuditEvent[]) => {
-        asked.push(events.map(({ id }) => id))
-        return events.flatMap(({ id: eventId }) =>
-          [1, 2].map((hookId) => ({ hookId, eventId, body: 'body', nextAt: 7 })),
-        )
-      }
+      const deliveriesOf = (events: readonly AuditEvent[]) =>
+        events.flatMap(({ id: eventId }) => [1, 2].map((hookId) => ({ hookId, eventId, body: 'body', nextAt: 7 })))
       await store.audit.insert([event(1)], deliveriesOf)
+      await engine.query(location, 'delete from webhook_outbox')
       await store.audit.insert([event(1), event(2)], deliveriesOf)
-      t.same(asked, [[event(1).id], [event(2).id]])
       const rows = await engine.query(location, 'select hook_id, event_id, attempts from webhook_outbox order by id')
-      t.same(
-        rows,
-        [1, 2].map((number) => ({ hook_id: 1, event_id: event(number).id, attempts: 0 })),
-      )
+      t.same(rows, [{ hook_id: 1, event_id: event(2).id, attempts: 0 }], 'one that was stored is not delivered again')
     },
   )
 }
