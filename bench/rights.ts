@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { newName, smallContent } from './content.js'
 import { HttpClient, type Exchange } from './http-client.js'
 import { makeFolder } from './listings.js'
+import { against, byTurns, freshAdmin } from './one-daemon.js'
 import { password, isTidegate, type Tidegate } from './peers/tidegate.js'
 import { counted, scaled, type Bench, type Row } from './row.js'
-import { median, sampled } from './samples.js'
 import { indexed, keywords, makeTree, nameCount, namesInFolder } from './search.js'
 
 const grantCount = 200
@@ -32,19 +32,6 @@ interface BenchUser {
   readonly token: string
   /** The header `Authorization` for WebDAV. */
   readonly basic: string
-}
-
-/** The API as an admin who has just signed in, which changes of users need. */
-async function freshAdmin(peer: Tidegate) {
-  const { token } = (await peer.call('/api/auth/login', { username: 'admin', password })) as { token: string }
-  return async (path: string, body?: unknown): Promise<unknown> => {
-    const headers = { 'Content-Type': 'application/json', Authorization: token }
-    const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
-    const response = await fetch(peer.url + path, { ...init, headers })
-    const { code, message, data } = (await response.json()) as { code: number; message: string; data: unknown }
-    if (code !== 200) throw new Error(`${path}: ${code} ${message}`)
-    return data
-  }
 }
 
 /** A user with these grants, signed in. The user may exist. */
@@ -74,56 +61,6 @@ function once<T>(make: (peer: Tidegate, bench: Bench) => Promise<T>): (peer: Tid
     made.set(peer, all)
     return all
   }
-}
-
-type Request = (client: HttpClient, round: number) => Promise<{ readonly total: number }>
-
-interface Taken {
-  /** Median of each request. */
-  readonly milliseconds: number
-  /** Seconds that the server used for all of them. */
-  readonly processor: number
-}
-
-/** What the requests take, by turns: so many rounds, in which each is sent so many times. */
-async function byTurns(
-  peer: Tidegate,
-  { rounds, times }: { readonly rounds: number; readonly times: number },
-  requests: readonly Request[],
-): Promise<readonly Taken[]> {
-  const client = new HttpClient(1)
-  const milliseconds = requests.map(() => [] as number[])
-  const processor = requests.map(() => 0)
-  try {
-    for (const request of requests) await request(client, 0)
-    for (let round = 0; round < rounds; round++) {
-      for (let turn = 0; turn < requests.length; turn++) {
-        // Another one is first in each round.
-        const at = (round + turn) % requests.length
-        const sample = await sampled(peer, async () => {
-          for (let time = 0; time < times; time++) {
-            const sent = await requests[at]?.(client, round * times + time)
-            milliseconds[at]?.push(sent?.total ?? NaN)
-          }
-          return 0
-        })
-        processor[at] = (processor[at] ?? 0) + (sample.processor ?? 0)
-      }
-    }
-    return requests.map((_, at) => ({ milliseconds: median(milliseconds[at] ?? []), processor: processor[at] ?? NaN }))
-  } finally {
-    client.close()
-  }
-}
-
-/** Seconds of processor time from which it is compared: it has a resolution of 10 ms. */
-const enough = 0.2
-
-/** How many times as long the other requests take as the first, by processor time if there is enough of it. */
-function against([first, ...others]: readonly Taken[]): readonly number[] {
-  if (first === undefined) return []
-  const isEnough = [first, ...others].every(({ processor }) => processor >= enough)
-  return others.map((each) => (isEnough ? each.processor / first.processor : each.milliseconds / first.milliseconds))
 }
 
 function apiCall(peer: Tidegate, { token }: BenchUser, path: string, fields: object) {

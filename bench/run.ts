@@ -6,6 +6,7 @@ import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
+import { auditRows } from './audit.js'
 import { backendRows } from './backends.js'
 import { build } from './build.js'
 import { allowed, compare, overLimit, type Side } from './compare.js'
@@ -50,6 +51,7 @@ const allRows: readonly Row[] = [
   ...listingRows,
   ...searchRows,
   ...rightsRows,
+  ...auditRows,
   ...sftpRows,
   ...memoryRows,
   ...backendRows,
