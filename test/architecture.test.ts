@@ -250,7 +250,7 @@ const isItself: IsPrincipal<Principal> = true
 void t.test('principals are made and widened by the accounts and by signed URLs only', async (t) => {
   t.same([isWidened, isCopied, isItself], [false, false, true])
   t.same(filesWith(/^import (?:\* as|\{[^}]*(?<!type )\bPrincipal\b)[^']* from '[^']*\/principal\.js'/m), [
-    'src/accounts/accounts.ts',
+    'src/accounts/principals.ts',
     'src/download-urls/signed-urls.ts',
   ])
   t.same(filesWith(/\.(?:withWholeTree|withDownloadPermissions|respelled)\(/), [

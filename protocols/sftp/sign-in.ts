@@ -1,6 +1,6 @@
 /** Authentication with the methods of RFC 4252. Each one resolves to a Principal or rejects. */
 import type { AuthContext, AuthenticationType, KeyboardAuthContext, PublicKeyAuthContext } from 'ssh2'
-import type { Credentials } from '../../src/accounts/accounts.js'
+import type { Credentials } from '../../src/accounts/password-check.js'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError, hasDetail } from '../../src/base/errors.js'
 import { isDecoded } from '../../src/base/utf8.js'
@@ -10,7 +10,7 @@ import { verifySignature } from '../../src/accounts/signatures.js'
 
 /** What sign-in uses of the gateway. */
 export interface SignInDependencies {
-  readonly accounts: Pick<ProtocolGateway['accounts'], 'byPassword' | 'byKey' | 'findKey' | 'guest'>
+  readonly accounts: Pick<ProtocolGateway['accounts'], 'principals' | 'signIn'>
   readonly settings: Pick<ProtocolGateway['settings'], 'bool' | 'get'>
 }
 
@@ -52,14 +52,14 @@ async function checked(
       if (typeof password !== 'string' || !methodsOf(dependencies).includes('password')) throw refused()
       assertDecoded(password)
       return authorize(
-        await dependencies.accounts.byPassword({ username, password: { plain: password }, ...client }, sftp),
+        await dependencies.accounts.signIn.byPassword({ username, password: { plain: password }, ...client }, sftp),
       )
     }
     case 'keyboard-interactive':
       if (!methodsOf(dependencies).includes('keyboard-interactive')) throw refused()
       return byPrompts(dependencies, context, client)
     case 'none': {
-      const principal = dependencies.accounts.guest(sftp, client.address)
+      const principal = dependencies.accounts.principals.guest(sftp, client.address)
       if (principal.username !== context.username) throw refused()
       return authorize(principal)
     }
@@ -78,11 +78,11 @@ async function byKey(
   { address }: SignInClient,
 ): Promise<SignInResult> {
   if (algorithmOf(context) === undefined) throw refused()
-  const key = accounts.findKey(context.username, context.key.data)
+  const key = accounts.signIn.findKey(context.username, context.key.data)
   if (key?.type !== context.key.algo) throw refused()
   if (!context.signature) return 'offered'
   if (!hasValidSignature(context)) throw refused()
-  return authorize(await accounts.byKey(key, sftp, address))
+  return authorize(await accounts.signIn.byKey(key, sftp, address))
 }
 
 /**
@@ -103,12 +103,12 @@ async function byPrompts(
   const credentials = { username: context.username, password: { plain }, ...client }
   let principal: Principal
   try {
-    principal = await accounts.byPassword(credentials, sftp)
+    principal = await accounts.signIn.byPassword(credentials, sftp)
   } catch (error) {
     if (!hasDetail(error, 'code_required')) throw error
     // Authenticator apps show codes in two groups.
     const code = (await prompts.prompt('One-time code: ', { shown: true })).replaceAll(' ', '')
-    principal = await accounts.byPassword({ ...credentials, code }, sftp)
+    principal = await accounts.signIn.byPassword({ ...credentials, code }, sftp)
   }
   prompts.assertNotAborted()
   return authorize(principal)

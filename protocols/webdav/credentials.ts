@@ -1,7 +1,7 @@
 /** The Authorization header (RFC 7617, RFC 6750) and its principal. */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Credentials } from '../../src/accounts/accounts.js'
+import type { Credentials } from '../../src/accounts/password-check.js'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError } from '../../src/base/errors.js'
 import { decodeUtf8 } from '../../src/base/utf8.js'
@@ -93,19 +93,19 @@ export async function authenticate(
   header: string | undefined,
   client: Pick<Credentials, 'address' | 'signal'>,
 ): Promise<Caller> {
-  const { accounts } = gateway
+  const { principals, signIn, tokens } = gateway.accounts
   const callerOf = (principal: Principal, isDefaultUser: boolean, folderPassword?: string): Caller => {
     const { userId, username } = principal
     const fs = gateway.as(principal.from(client.address))
     return { uid: String(userId), username, isDefaultUser, principal, fs, folderPassword }
   }
-  if (header === undefined) return callerOf(accounts.guest(webdav, client.address), true)
+  if (header === undefined) return callerOf(principals.guest(webdav, client.address), true)
   const authorization = parseAuthorization(header)
   if (authorization.scheme === 'bearer') {
-    return callerOf(await accounts.byToken(authorization.token, webdav, { address: client.address }), false)
+    return callerOf(await tokens.principalOf(authorization.token, webdav, { address: client.address }), false)
   }
   const { username, password } = authorization
   // Requests without credentials are the guest's too. Its password protects nothing and is used for folder passwords.
-  if (accounts.isGuestName(username)) return callerOf(accounts.guest(webdav, client.address), true, password)
-  return callerOf(await accounts.byPassword({ username, password: { plain: password }, ...client }, webdav), false)
+  if (principals.isGuestName(username)) return callerOf(principals.guest(webdav, client.address), true, password)
+  return callerOf(await signIn.byPassword({ username, password: { plain: password }, ...client }, webdav), false)
 }

@@ -8,7 +8,10 @@ import type { BlockList } from 'node:net'
 import { GatewayError } from '../base/errors.js'
 import type { UserRow } from '../database/rows.js'
 import { isWithinNetworks, networksOf } from '../net/addresses.js'
+import { notAdmitted, refusedSession, sessionRevoked } from './errors.js'
+import type { Groups } from './groups.js'
 import type { Membership } from './principal.js'
+import type { UserChanges, Users } from './users.js'
 
 /** Why an account cannot be used: each is a detail of errors. */
 export type AdmissionRefusal = 'account_disabled' | 'account_expired' | 'network_refused' | 'two_step_set_up_required'
@@ -23,6 +26,103 @@ export interface AdmissionRequest {
    * request has begun or permitted, such as a task: no client is there whose address could be asked.
    */
   readonly purpose: 'use' | 'set-up' | 'later'
+}
+
+/** The request that has a credential. */
+export interface Visit {
+  /** The client's address without port. Undefined: unknown, so that an account with allowed networks is refused. */
+  readonly address?: string | undefined
+  /** The request is one that a user needs to set up two-step verification. */
+  readonly setsUpTwoStep?: boolean | undefined
+}
+
+/** Asks whether accounts can be used now. */
+export class Admission {
+  /** `now`: milliseconds since 1970. */
+  constructor(
+    private readonly users: Pick<Users, 'get' | 'list'>,
+    private readonly groups: Pick<Groups, 'of'>,
+    private readonly now: () => number,
+  ) {}
+
+  /** Why the account cannot be used for this request now; undefined if it can. */
+  refusal(user: UserRow, request: Omit<AdmissionRequest, 'now'>): AdmissionRefusal | undefined {
+    return admissionRefusal(user, this.groups.of(user.id), { ...request, now: this.now() })
+  }
+
+  /** Why the account cannot be used for a request of its session. */
+  sessionRefusal(user: UserRow, { address, setsUpTwoStep = false }: Visit): AdmissionRefusal | undefined {
+    return this.refusal(user, { address, purpose: setsUpTwoStep ? 'set-up' : 'use' })
+  }
+
+  /** Throws `denied` if the account, whose credential is correct, cannot be used. */
+  assertMayEnter(user: UserRow, request: Omit<AdmissionRequest, 'now'>): void {
+    const refusal = this.refusal(user, request)
+    if (refusal !== undefined) throw notAdmitted(refusal)
+  }
+
+  /**
+   * The account of a sign-in at which it had this `passwordTime`, and name. Throws `unauthenticated`, or `denied` with
+   * the detail `two_step_set_up_required`, if it has changed or cannot be used for this request.
+   */
+  ofSession(visit: Visit, id: number, passwordTime: number, username?: string): UserRow {
+    const user = this.users.get(id)
+    if (user === undefined || (username !== undefined && user.username !== username)) {
+      throw sessionRevoked({ detail: 'account_missing' })
+    }
+    const refusal = this.sessionRefusal(user, visit)
+    // Disabling an account changes the time too.
+    if (refusal !== 'account_disabled' && user.passwordTime !== passwordTime) {
+      throw sessionRevoked({ detail: 'password_changed' })
+    }
+    if (refusal !== undefined) throw refusedSession(refusal)
+    return user
+  }
+
+  /**
+   * The account, for what an earlier request has begun or permitted. Throws `unauthenticated` if it is deleted or
+   * disabled, or has expired.
+   */
+  later(userId: number): UserRow {
+    const user = this.users.get(userId)
+    if (user === undefined) throw sessionRevoked({ detail: 'account_missing' })
+    const refusal = this.refusal(user, { purpose: 'later' })
+    if (refusal !== undefined) throw refusedSession(refusal)
+    return user
+  }
+
+  /** Throws if the account has changed since the row was read: rows are immutable, so it is another object then. */
+  assertUnchanged(user: UserRow): void {
+    if (this.users.get(user.id) === user) return
+    throw sessionRevoked({ reason: 'the account has just changed, sign in again' })
+  }
+
+  /**
+   * Throws `invalid` if a user who makes this change of its own account, from this address, could not undo it: it would
+   * lock itself out.
+   */
+  assertStaysIn(userId: number, changes: Pick<UserChanges, 'allowFrom' | 'expires'>, address: string): void {
+    const user = this.users.get(userId)
+    if (user === undefined) return
+    const allowFrom = checkNetworks(changes.allowFrom ?? user.allowFrom)
+    const expires = changes.expires === undefined ? user.expires : (changes.expires ?? undefined)
+    const refusal = this.refusal({ ...user, allowFrom, expires }, { address, purpose: 'set-up' })
+    const why = {
+      network_refused: 'this would lock you out: the address of this request is not in these networks',
+      account_expired: 'this would lock you out: the end is in the past',
+    }
+    if (refusal === 'network_refused' || refusal === 'account_expired') {
+      throw new GatewayError('invalid', { reason: why[refusal] })
+    }
+  }
+
+  /** Whether the user is an admin, and no admin, by role or group, can be used from everywhere and without an end. */
+  isLastAdminBound(changed: UserRow): boolean {
+    const isAdmin = ({ id, role }: UserRow) => role === 'admin' || this.groups.of(id).isAdmin
+    const isUnbound = ({ disabled, expires, allowFrom }: UserRow) =>
+      !disabled && expires === undefined && allowFrom.length === 0
+    return isAdmin(changed) && !this.users.list().some((user) => isAdmin(user) && isUnbound(user))
+  }
 }
 
 /** The first reason for which the account cannot be used; undefined if it can. */

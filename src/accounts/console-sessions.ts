@@ -5,8 +5,14 @@
 import type PQueue from 'p-queue'
 import { GatewayError } from '../base/errors.js'
 import type { ConsoleSessionRow, UserRow } from '../database/rows.js'
-import type { Store } from '../database/tables.js'
+import type { OfOthers, Store } from '../database/tables.js'
+import type { Admission, Visit } from './admission.js'
+import { sessionRevoked } from './errors.js'
+import type { Principal, ProtocolFacts } from './principal.js'
+import type { Principals } from './principals.js'
 import { RandomSecrets } from './random-secrets.js'
+import type { Sessions } from './sessions.js'
+import type { SignInRecords } from './sign-in-records.js'
 
 export type { ConsoleSessionRow } from '../database/rows.js'
 
@@ -31,10 +37,13 @@ interface ConsoleSessionsOptions {
   readonly store: Store
   /** Serializes reads and changes of the cached rows. */
   readonly queue: PQueue
-  /** Called for each session that ends before it expires. */
-  readonly onRemoved: (row: ConsoleSessionRow) => void
   /** Lifetime of a session, in hours. */
   readonly hours: number
+  readonly sessions: Sessions
+  readonly admission: Admission
+  readonly principals: Principals
+  readonly records: SignInRecords
+  readonly ofOthers: OfOthers
   /** The time in milliseconds since 1970. */
   readonly now: () => number
 }
@@ -42,6 +51,7 @@ interface ConsoleSessionsOptions {
 export class ConsoleSessions {
   #byId = new Map<number, ConsoleSessionRow>()
   #byPrefix = new Map<string, ConsoleSessionRow>()
+  #reading: Promise<void> | undefined
 
   constructor(private readonly options: ConsoleSessionsOptions) {}
 
@@ -106,6 +116,34 @@ export class ConsoleSessions {
     return (row?.confirmed ?? row?.created)?.getTime()
   }
 
+  /** The principal of a console session. `secret`: the value of its cookie. Rejects as `Tokens.principalOf`. */
+  async principalOf(secret: string, protocol: ProtocolFacts, visit: Visit = {}): Promise<Principal> {
+    let row = this.find(secret)
+    if (row === undefined) {
+      // Another node may have opened it just now.
+      await this.readThoseOfOthers()
+      row = this.find(secret)
+    }
+    if (row === undefined) throw sessionRevoked({ detail: 'token_revoked' })
+    const { id, userId, passwordTime } = row
+    const expires = row.expires.getTime()
+    if (expires <= this.options.now()) throw sessionRevoked({ detail: 'token_expired' })
+    await this.options.records.used(this.#touch(row))
+    const user = this.options.admission.ofSession(visit, userId, passwordTime)
+    if (this.get(id) === undefined) throw sessionRevoked({ detail: 'token_revoked' })
+    const signedIn = () => this.signedIn(id)
+    return this.options.principals.of(user, `console:${id}`, { protocol, signedIn }, { tokenExpires: expires })
+  }
+
+  /** Reads what other nodes have just stored of console sessions. */
+  async readThoseOfOthers(): Promise<void> {
+    await this.options.ofOthers(() => {
+      // Concurrent requests share a query.
+      this.#reading ??= this.options.queue.add(() => this.reload()).finally(() => (this.#reading = undefined))
+      return this.#reading
+    })
+  }
+
   /** Ends a session. `not_found` if it does not exist or belongs to another user. */
   async delete(userId: number, id: number): Promise<void> {
     await this.options.queue.add(async () => {
@@ -123,8 +161,15 @@ export class ConsoleSessions {
     })
   }
 
+  /** As `close`, by its user: the audit has it. `address`: that of the client. */
+  async signOut(secret: string, address?: string): Promise<void> {
+    const row = this.find(secret)
+    await this.close(secret)
+    if (row) await this.options.records.signedOut(row.userId, `console:${row.id}`, address)
+  }
+
   /** Sets the time of last use, at most every five minutes. */
-  async touch({ id }: ConsoleSessionRow): Promise<void> {
+  async #touch({ id }: ConsoleSessionRow): Promise<void> {
     const { store, queue, now } = this.options
     const row = this.#byId.get(id)
     if (row === undefined || now() - row.lastUsed.getTime() < touchInterval) return
@@ -141,14 +186,14 @@ export class ConsoleSessions {
 
   /** Reads the stored rows. Must be called through the queue. */
   async reload(): Promise<void> {
-    const { store, onRemoved, now } = this.options
+    const { store, now } = this.options
     const before = this.#byId
     const rows = await store.consoleSessions.all()
     this.#byId = new Map(rows.map((row) => [row.id, row]))
     this.#byPrefix = new Map(rows.map((row) => [row.prefix, row]))
     for (const row of before.values()) {
       // Running requests may outlive a session that expires.
-      if (!this.#byId.has(row.id) && row.expires.getTime() > now()) onRemoved(row)
+      if (!this.#byId.has(row.id) && row.expires.getTime() > now()) this.#end(row)
     }
   }
 
@@ -179,6 +224,10 @@ export class ConsoleSessions {
   #forget(row: ConsoleSessionRow): void {
     this.#byId.delete(row.id)
     this.#byPrefix.delete(row.prefix)
-    this.options.onRemoved(row)
+    this.#end(row)
+  }
+
+  #end({ id, userId }: ConsoleSessionRow): void {
+    this.options.sessions.end(userId, { detail: 'token_revoked' }, (credential) => credential === `console:${id}`)
   }
 }

@@ -29,3 +29,11 @@ export type Revocation = Pick<GatewayErrorOptions, 'detail' | 'reason'>
 export function sessionRevoked(why: Revocation): GatewayError {
   return new GatewayError('unauthenticated', why)
 }
+
+/** Clients drop a session on `unauthenticated`: one whose user can set up two-step verification is needed for that. */
+export function refusedSession(detail: AdmissionRefusal): GatewayError {
+  return detail === 'two_step_set_up_required' ? notAdmitted(detail) : sessionRevoked({ detail })
+}
+
+export const keyDeleted = { reason: 'the key has been deleted' }
+export const appPasswordDeleted = { reason: 'the app password has been deleted' }

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { sharedController, untilAborted } from '../base/cancellation.js'
 import { networkOf } from '../net/addresses.js'
 import type { UserRow } from '../database/rows.js'
-import type { Credentials } from './accounts.js'
 import { GatewayError } from '../base/errors.js'
 import { codeRequired } from './errors.js'
 import type { FairQueue } from './fair-queue.js'
@@ -11,6 +10,18 @@ import type { CodeLimiter, SignInLimiter } from './limiter.js'
 import { otpStep } from './otp.js'
 import { PasswordCache } from './password-cache.js'
 import { hashPassword, impossiblePassword, isImported, isPassword, staticHash } from './passwords.js'
+
+export interface Credentials {
+  readonly username: string
+  /** The plain password, or its static hash as clients send it (64 lower-case hexadecimal characters). */
+  readonly password: { readonly plain: string } | { readonly hash: string }
+  /** The one-time code or recovery code, if one was sent. */
+  readonly code?: string | undefined
+  /** The client's address without port. */
+  readonly address: string
+  /** Aborts when the client has gone: what still waits for its turn then is not compared. */
+  readonly signal?: AbortSignal | undefined
+}
 
 interface PasswordCheckOptions {
   readonly get: (id: number) => UserRow | undefined

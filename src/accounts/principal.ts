@@ -1,6 +1,6 @@
 /**
- * The authenticated user of a request, and its protocol. Made only here, by `Accounts` and by `SignedUrls`. What it may
- * do with a path is decided only in `src/tree/policy/`.
+ * The authenticated user of a request, and its protocol. Made only here, by `Principals` and by `SignedUrls`. What it
+ * may do with a path is decided only in `src/tree/policy/`.
  */
 import { GatewayError } from '../base/errors.js'
 import type { Holder } from '../base/fair-share.js'

@@ -1,7 +1,7 @@
 /** `tidegate sign-ins …`: whose sign-ins are refused after too many failures. */
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
-import type { LockedSignIn } from '../accounts/accounts.js'
+import type { LockedSignIn } from '../accounts/locked-sign-ins.js'
 import { GatewayError } from '../base/errors.js'
 import { plainAddress } from '../net/addresses.js'
 import { askDaemon } from './daemon-request.js'
@@ -39,7 +39,7 @@ export function addSignInCommands(program: Command): void {
     .action((flags: CommonFlags) =>
       inDataFolder(flags, async (folder) => {
         const told = await askDaemon(folder, '/api/admin/sign-ins')
-        const stored = async () => (await folder.accounts.lockedSignIns()).map(describe)
+        const stored = async () => (await folder.accounts.lockedSignIns.list()).map(describe)
         const locked = told === undefined ? await stored() : lockedData.parse(told)
         const rows = locked.map(({ kind, network, username, failures, until }) => {
           return [kind, network ?? '', username ?? '', failures, until]
@@ -62,8 +62,8 @@ export function addSignInCommands(program: Command): void {
         const fields = user === undefined ? { network: address } : { username: user }
         const told = await askDaemon(folder, '/api/admin/sign-ins/unlock', fields)
         if (told === undefined) {
-          if (user === undefined) await folder.accounts.unlockNetwork(address ?? '')
-          else await folder.accounts.unlockUser(user)
+          if (user === undefined) await folder.accounts.lockedSignIns.unlockNetwork(address ?? '')
+          else await folder.accounts.lockedSignIns.unlockUser(user)
         }
         print(flags, fields, `the failed sign-ins of ${user ?? address ?? ''} are forgotten`)
       }),

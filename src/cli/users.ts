@@ -182,7 +182,7 @@ function groupsOf({ groups }: Accounts, userId: number) {
  */
 function warnOfNetworks(accounts: Accounts, user: UserRow): void {
   const { username, allowFrom } = user
-  if (allowFrom.length === 0 || !accounts.isLastAdminBound(user)) return
+  if (allowFrom.length === 0 || !accounts.admission.isLastAdminBound(user)) return
   warn(
     `no admin can sign in from everywhere now: ${username} only from ${allowFrom.join(', ')}. ` +
       `"tidegate user edit ${username} --allow-from any" takes that back`,

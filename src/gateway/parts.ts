@@ -193,7 +193,7 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
     store,
     foldedPath,
     onChanged: ({ id, creatorId }) => {
-      accounts.endShare(creatorId, id, { reason: 'the share has changed' })
+      accounts.principals.endShare(creatorId, id, { reason: 'the share has changed' })
       locks
         .dropOfShares((each) => each === id)
         .catch((error: unknown) => log.warn({ err: error, share: id }, 'locks of visitors were not removed'))
@@ -334,7 +334,7 @@ async function loadJobs(
   const asTask = (principal: Principal) => new VirtualFs(taskTree, principal)
   const tasks = await Tasks.load({
     ...{ store, settings: limits, log, audit, uploads: taskUploads, ofOthers: cluster.ofOthers },
-    authority: (userId) => accounts.forTask(userId),
+    authority: (userId) => accounts.principals.forTask(userId),
   })
   tasks.register('upload', uploadTasks(spool, asTask))
   tasks.register('copy', transferTasks('copy', asTask))

@@ -29,40 +29,27 @@ import type { Audit } from '../audit/audit.js'
 import type { StorageAdmin } from '../mounts/storage-admin.js'
 
 /** Signing in, which yields principals, and the rows of accounts for their administration. */
-interface ProtocolAccounts extends Pick<
-  Accounts,
-  | 'assertStaysIn'
-  | 'byConsoleSession'
-  | 'byKey'
-  | 'byPassword'
-  | 'byToken'
-  | 'confirmConsoleSession'
-  | 'disableTwoStep'
-  | 'enableTwoStep'
-  | 'findKey'
-  | 'forSignature'
-  | 'guest'
-  | 'hasRecentSignIn'
-  | 'isGuestName'
-  | 'isPermanentToken'
-  | 'lockedSignIns'
-  | 'reload'
-  | 'renewRecoveryCodes'
-  | 'signIn'
-  | 'signInToConsole'
-  | 'signOut'
-  | 'signOutOfConsole'
-  | 'unlockNetwork'
-  | 'unlockUser'
-> {
+interface ProtocolAccounts extends Pick<Accounts, 'reload'> {
+  readonly signIn: Pick<
+    Accounts['signIn'],
+    'byKey' | 'byPassword' | 'confirmConsoleSession' | 'findKey' | 'isRecent' | 'issueToken' | 'openConsoleSession'
+  >
   readonly users: Pick<
     Accounts['users'],
     'byName' | 'byUniqueRole' | 'create' | 'delete' | 'endSessions' | 'get' | 'list' | 'update' | 'updateOwn'
   >
+  readonly admission: Pick<Accounts['admission'], 'assertStaysIn'>
   readonly groups: Pick<Accounts['groups'], 'create' | 'delete' | 'get' | 'list' | 'of' | 'update'>
+  readonly principals: Pick<Accounts['principals'], 'forSignature' | 'guest' | 'isGuestName'>
+  readonly tokens: Pick<Accounts['tokens'], 'isPermanent' | 'principalOf' | 'revoke'>
   readonly keys: Pick<Accounts['keys'], 'add' | 'delete' | 'get' | 'list'>
   readonly appPasswords: Pick<Accounts['appPasswords'], 'add' | 'delete' | 'get' | 'list'>
-  readonly consoleSessions: Pick<Accounts['consoleSessions'], 'close' | 'delete' | 'find' | 'list'>
+  readonly consoleSessions: Pick<
+    Accounts['consoleSessions'],
+    'close' | 'delete' | 'find' | 'list' | 'principalOf' | 'signOut'
+  >
+  readonly lockedSignIns: Pick<Accounts['lockedSignIns'], 'list' | 'unlockNetwork' | 'unlockUser'>
+  readonly twoStep: Pick<Accounts['twoStep'], 'disable' | 'enable' | 'renewRecoveryCodes'>
   readonly recoveryCodes: Pick<Accounts['recoveryCodes'], 'count'>
 }
 

@@ -14,7 +14,7 @@ import type { StoredShare } from './shares.js'
 import { endedState, ownQuestion, type ShareState } from './visitor-access.js'
 
 interface ShareSources {
-  readonly accounts: Pick<Accounts, 'forShare'>
+  readonly accounts: Pick<Accounts, 'principals'>
   readonly rules: Rules
   readonly grants: Grants
 }
@@ -30,7 +30,7 @@ export function refusalOfSharing(
   kind: KnownKind,
 ): string | undefined {
   try {
-    const principal = sources.accounts.forShare(creatorId, { id, mode }, { path, folds: false }, ownQuestion)
+    const principal = sources.accounts.principals.forShare(creatorId, { id, mode }, { path, folds: false }, ownQuestion)
     for (const [action, at] of askedActions(mode, path, kind)) {
       const { refusal, decidedBy } = explainAccess(sources, principal, action, at)
       if (refusal !== undefined) {

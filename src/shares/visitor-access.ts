@@ -45,7 +45,7 @@ export interface VisitorRequest {
 
 interface VisitorAccessOptions {
   readonly shares: Shares
-  readonly accounts: Pick<Accounts, 'forShare'>
+  readonly accounts: Pick<Accounts, 'principals'>
   readonly visits: Store['shareVisits']
   readonly as: (principal: Principal) => VirtualFs
   readonly log: Pick<Log, 'warn'>
@@ -126,7 +126,7 @@ export class VisitorAccess {
   ): VirtualFs {
     const { accounts, shares, as } = this.options
     const folds = !shares.hasOneSpelling(path)
-    return as(accounts.forShare(creatorId, { id, mode }, { path, folds, end }, protocol, address))
+    return as(accounts.principals.forShare(creatorId, { id, mode }, { path, folds, end }, protocol, address))
   }
 
   #checkCode({ id, code: own, creatorId }: ShareRow, { code, address, protocol }: VisitorRequest): void {

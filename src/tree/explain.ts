@@ -33,7 +33,8 @@ export interface ExplainQuestion {
 
 /** What an explanation is made from. */
 export interface ExplainSources {
-  readonly accounts: Pick<Accounts, 'forExplanation'> & {
+  readonly accounts: {
+    readonly principals: Pick<Accounts['principals'], 'forExplanation'>
     readonly users: Pick<Accounts['users'], 'get'>
     readonly groups: Pick<Accounts['groups'], 'get'>
   }
@@ -72,7 +73,7 @@ const maxNotes = 20
 /** Throws `not_found` if there is no such user. */
 export function explain(sources: ExplainSources, question: ExplainQuestion): Explained {
   const { username, path, right, protocol, address } = question
-  const principal = sources.accounts.forExplanation(username, protocol, address)
+  const principal = sources.accounts.principals.forExplanation(username, protocol, address)
   const access = explainAccess(sources, principal, right, path)
   const { refusal, decidedBy, steps } = access
   const words = new Words(sources, principal, access, path)

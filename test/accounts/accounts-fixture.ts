@@ -1,8 +1,9 @@
 /** Accounts over a new database, with a clock that tests can set. */
 import { join } from 'node:path'
 import type { TAP } from 'tap'
-import { Accounts, type Credentials } from '../../src/accounts/accounts.js'
+import { Accounts } from '../../src/accounts/accounts.js'
 import { bootstrapAccounts } from '../../src/accounts/bootstrap.js'
+import type { Credentials } from '../../src/accounts/password-check.js'
 import { staticHash } from '../../src/accounts/passwords.js'
 import { allPermissions } from '../../src/accounts/principal.js'
 import type { NewUser } from '../../src/accounts/users.js'

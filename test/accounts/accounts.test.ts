@@ -75,10 +75,10 @@ void t.test(
 void t.test('both forms of sign-in return a token, and the token resolves to a principal', async (t) => {
   t.equal(staticHash('p'), '43ed30758bbc9d7ec6160361278b4be1e427472f1bc2be302894430b0e4f446c')
   const { accounts, ada } = await fixture(t)
-  const token = await accounts.signIn(credentials())
-  const hashed = await accounts.signIn(credentials({ password: { hash: staticHash(adaPassword) } }))
+  const token = await accounts.signIn.issueToken(credentials())
+  const hashed = await accounts.signIn.issueToken(credentials({ password: { hash: staticHash(adaPassword) } }))
   t.not(token, hashed, 'two tokens issued within one second differ')
-  const principal = await accounts.byToken(token, http)
+  const principal = await accounts.tokens.principalOf(token, http)
   t.match(principal, {
     userId: ada.id,
     username: 'ada',
@@ -93,17 +93,17 @@ void t.test('both forms of sign-in return a token, and the token resolves to a p
   t.equal(claims?.exp, (claims?.iat ?? 0) + 48 * 3600)
   t.equal(claims?.nbf, claims?.iat)
   for (const hash of [staticHash(adaPassword).toUpperCase(), '', 'x'.repeat(64)]) {
-    await t.rejects(accounts.signIn(credentials({ password: { hash } })), wrong)
+    await t.rejects(accounts.signIn.issueToken(credentials({ password: { hash } })), wrong)
   }
-  await t.rejects(accounts.signIn(credentials({ plain: '' })), refused('wrong_credentials'))
-  await t.rejects(accounts.signIn(credentials({ username: 'x'.repeat(100_000) })), wrong)
+  await t.rejects(accounts.signIn.issueToken(credentials({ plain: '' })), refused('wrong_credentials'))
+  await t.rejects(accounts.signIn.issueToken(credentials({ username: 'x'.repeat(100_000) })), wrong)
 })
 
 void t.test(
   'forged, malformed, not yet active and expired tokens are rejected, each with its own detail',
   async (t) => {
     const { accounts, store, clock, ada } = await fixture(t)
-    const token = await accounts.signIn(credentials())
+    const token = await accounts.signIn.issueToken(credentials())
     const [head, body = '', tail] = token.split('.')
     const secret = await store.secrets.obtain('session tokens', '')
     const claims = jwt.decode(token, { json: true }) ?? {}
@@ -120,68 +120,71 @@ void t.test(
       `Bearer ${token}`,
       'x'.repeat(100_000),
     ]) {
-      await t.rejects(accounts.byToken(bad, http), refused('token_revoked'), bad.slice(0, 40))
+      await t.rejects(accounts.tokens.principalOf(bad, http), refused('token_revoked'), bad.slice(0, 40))
     }
     const seconds = Math.floor(clock.time / 1000)
     await t.rejects(
-      accounts.byToken(jwt.sign({ ...claims, nbf: seconds + 3600 }, secret), http),
+      accounts.tokens.principalOf(jwt.sign({ ...claims, nbf: seconds + 3600 }, secret), http),
       refused('token_not_active'),
     )
     await t.rejects(
-      accounts.byToken(jwt.sign({ ...claims, sub: String(ada.id + 1) }, secret), http),
+      accounts.tokens.principalOf(jwt.sign({ ...claims, sub: String(ada.id + 1) }, secret), http),
       refused('account_missing'),
       'the name belongs to another account',
     )
     clock.time += 48 * 3600_000 + 1000
-    await t.rejects(accounts.byToken(token, http), refused('token_expired'))
+    await t.rejects(accounts.tokens.principalOf(token, http), refused('token_expired'))
   },
 )
 
 void t.test('a token survives a restart, and signing out revokes it in every process', async (t) => {
   const { accounts, file, clock } = await fixture(t)
-  const [token, kept] = [await accounts.signIn(credentials()), await accounts.signIn(credentials())]
+  const [token, kept] = [
+    await accounts.signIn.issueToken(credentials()),
+    await accounts.signIn.issueToken(credentials()),
+  ]
   const second = await openAccounts(t, file, clock)
-  const there = await second.accounts.byToken(token, webdav)
-  const here = await accounts.byToken(token, http)
-  const other = await accounts.byToken(kept, http)
-  await accounts.signOut(token)
-  await accounts.signOut(token)
-  await accounts.signOut('nonsense')
+  const there = await second.accounts.tokens.principalOf(token, webdav)
+  const here = await accounts.tokens.principalOf(token, http)
+  const other = await accounts.tokens.principalOf(kept, http)
+  await accounts.tokens.revoke(token)
+  await accounts.tokens.revoke(token)
+  await accounts.tokens.revoke('nonsense')
   t.equal(here.signal.aborted, true)
   t.match(here.signal.reason, refused('token_revoked'))
   t.equal(other.signal.aborted, false)
-  await t.rejects(accounts.byToken(token, http), refused('token_revoked'))
+  await t.rejects(accounts.tokens.principalOf(token, http), refused('token_revoked'))
   await ended(there)
-  await t.rejects(second.accounts.byToken(token, http), refused('token_revoked'))
-  await second.accounts.byToken(kept, http)
+  await t.rejects(second.accounts.tokens.principalOf(token, http), refused('token_revoked'))
+  await second.accounts.tokens.principalOf(kept, http)
   const third = await openAccounts(t, file, clock)
-  await t.rejects(third.accounts.byToken(token, http), refused('token_revoked'))
+  await t.rejects(third.accounts.tokens.principalOf(token, http), refused('token_revoked'))
 })
 
 void t.test('the permanent token authenticates the admin, is never empty, and survives signing out', async (t) => {
   const { accounts, settings, admin } = await fixture(t)
   const token = settings.get('token')
-  const principal = await accounts.byToken(token, webdav)
+  const principal = await accounts.tokens.principalOf(token, webdav)
   t.match(principal, { userId: admin.id, role: 'admin', permissions: 0xffff })
-  await accounts.signOut(token)
-  await accounts.byToken(token, http)
-  await t.rejects(accounts.byToken('', http), refused('token_revoked'))
-  await t.rejects(accounts.byToken(token.slice(1), http), refused('token_revoked'))
+  await accounts.tokens.revoke(token)
+  await accounts.tokens.principalOf(token, http)
+  await t.rejects(accounts.tokens.principalOf('', http), refused('token_revoked'))
+  await t.rejects(accounts.tokens.principalOf(token.slice(1), http), refused('token_revoked'))
   await settings.resetToken()
   t.equal(principal.signal.aborted, true)
-  await t.rejects(accounts.byToken(token, http), refused('token_revoked'))
-  await accounts.byToken(settings.get('token'), http)
+  await t.rejects(accounts.tokens.principalOf(token, http), refused('token_revoked'))
+  await accounts.tokens.principalOf(settings.get('token'), http)
 })
 
 void t.test('an enabled guest needs no credentials', async (t) => {
   const { accounts } = await fixture(t)
-  t.throws(() => accounts.guest(http, '127.0.0.1'), refused('guest_disabled'))
+  t.throws(() => accounts.principals.guest(http, '127.0.0.1'), refused('guest_disabled'))
   const guest = accounts.users.byUniqueRole('guest')!
-  t.notOk(accounts.isGuestName('guest'), 'the guest is disabled')
+  t.notOk(accounts.principals.isGuestName('guest'), 'the guest is disabled')
   await accounts.users.update(guest.id, { disabled: false, basePath: '/public' })
-  t.ok(accounts.isGuestName('guest'))
-  for (const name of ['admin', 'ada', 'nobody', '']) t.notOk(accounts.isGuestName(name), name)
-  const principal = accounts.guest(http, '127.0.0.1')
+  t.ok(accounts.principals.isGuestName('guest'))
+  for (const name of ['admin', 'ada', 'nobody', '']) t.notOk(accounts.principals.isGuestName(name), name)
+  const principal = accounts.principals.guest(http, '127.0.0.1')
   t.match(principal, { role: 'guest', username: 'guest', permissions: 0, base: '/public' })
   await accounts.users.update(guest.id, { disabled: true })
   t.equal(principal.signal.aborted, true)
@@ -192,19 +195,19 @@ void t.test(
   async (t) => {
     const { accounts, ada, clock } = await fixture(t)
     const session = async () => {
-      const token = await accounts.signIn(credentials({ plain: password }))
-      return { token, principal: await accounts.byToken(token, http) }
+      const token = await accounts.signIn.issueToken(credentials({ plain: password }))
+      return { token, principal: await accounts.tokens.principalOf(token, http) }
     }
     let password = adaPassword
     const first = await session()
     await accounts.users.update(ada.id, { ssoId: 'x' })
-    await accounts.byToken(first.token, http)
+    await accounts.tokens.principalOf(first.token, http)
     t.equal(first.principal.signal.aborted, false, 'an unrelated update leaves sessions valid')
 
     password = 'another one'
     await accounts.users.update(ada.id, { password })
     t.equal(first.principal.signal.aborted, true)
-    await t.rejects(accounts.byToken(first.token, http), refused('password_changed'))
+    await t.rejects(accounts.tokens.principalOf(first.token, http), refused('password_changed'))
     const time = accounts.users.get(ada.id)!.passwordTime
     t.equal(time, Math.floor(clock.time / 1000))
     clock.time -= 3600_000
@@ -219,51 +222,51 @@ void t.test(
     const second = await session()
     await accounts.users.update(ada.id, { disabled: true })
     t.equal(second.principal.signal.aborted, true)
-    await t.rejects(accounts.byToken(second.token, http), refused('account_disabled'))
-    await t.rejects(accounts.signIn(credentials({ plain: password })), disabled)
+    await t.rejects(accounts.tokens.principalOf(second.token, http), refused('account_disabled'))
+    await t.rejects(accounts.signIn.issueToken(credentials({ plain: password })), disabled)
     await t.rejects(
-      accounts.signIn(credentials()),
+      accounts.signIn.issueToken(credentials()),
       wrong,
       'a caller with a wrong password does not learn that the account is disabled',
     )
     await accounts.users.update(ada.id, { disabled: false })
-    await t.rejects(accounts.byToken(second.token, http), { code: 'unauthenticated' })
+    await t.rejects(accounts.tokens.principalOf(second.token, http), { code: 'unauthenticated' })
 
     const third = await session()
     await accounts.users.update(ada.id, { username: 'lovelace' })
     t.equal(third.principal.signal.aborted, true)
-    await t.rejects(accounts.byToken(third.token, http), refused('account_missing'))
+    await t.rejects(accounts.tokens.principalOf(third.token, http), refused('account_missing'))
     await accounts.users.update(ada.id, { username: 'ada' })
-    await t.rejects(accounts.byToken(third.token, http), { code: 'unauthenticated' })
+    await t.rejects(accounts.tokens.principalOf(third.token, http), { code: 'unauthenticated' })
 
     const fourth = await session()
     await accounts.users.update(ada.id, { permission: 1 })
     t.equal(fourth.principal.signal.aborted, true, 'a principal ends when its permissions change')
-    const refreshed = await accounts.byToken(fourth.token, http)
+    const refreshed = await accounts.tokens.principalOf(fourth.token, http)
     t.match(refreshed, { permissions: 1 })
     t.equal(refreshed.signal.aborted, false, 'the session continues with the new permissions')
     await accounts.users.update(ada.id, { basePath: '/home' })
     t.equal(refreshed.signal.aborted, true)
 
-    const last = await accounts.byToken(fourth.token, http)
+    const last = await accounts.tokens.principalOf(fourth.token, http)
     await accounts.users.delete(ada.id)
     t.equal(last.signal.aborted, true)
     await accounts.users.create(newUser({}))
-    await t.rejects(accounts.byToken(fourth.token, http), refused('account_missing'))
+    await t.rejects(accounts.tokens.principalOf(fourth.token, http), refused('account_missing'))
   },
 )
 
 void t.test('a change by another process revokes principals of this process', async (t) => {
   const { accounts, file, clock, ada } = await fixture(t)
   const other = (await openAccounts(t, file, clock)).accounts
-  const principal = await accounts.byPassword(credentials(), webdav)
+  const principal = await accounts.signIn.byPassword(credentials(), webdav)
   await other.users.update(ada.id, { permission: 3 })
   await ended(principal)
-  const next = await accounts.byPassword(credentials(), webdav)
+  const next = await accounts.signIn.byPassword(credentials(), webdav)
   t.match(next, { permissions: 3 })
   await other.users.delete(ada.id)
   await ended(next)
-  await t.rejects(accounts.byPassword(credentials(), webdav), wrong)
+  await t.rejects(accounts.signIn.byPassword(credentials(), webdav), wrong)
 })
 
 void t.test('several processes accept an imported password at once, and store one new hash', async (t) => {
@@ -271,7 +274,9 @@ void t.test('several processes accept an imported password at once, and store on
   const imported = `$2y$${hashSync('neap tide', 4).slice(4)}`
   await store.users.change(ada.id, () => ({ passwordHash: imported }))
   const processes = await Promise.all([1, 2, 3].map(() => openAccounts(t, file, clock)))
-  const signIns = processes.map(({ accounts }) => accounts.byPassword(credentials({ plain: 'neap tide' }), webdav))
+  const signIns = processes.map(({ accounts }) =>
+    accounts.signIn.byPassword(credentials({ plain: 'neap tide' }), webdav),
+  )
   t.same(
     (await Promise.all(signIns)).map(({ username }) => username),
     ['ada', 'ada', 'ada'],
@@ -287,7 +292,7 @@ void t.test('an imported password is right whose hash another process replaces w
   await store.users.change(ada.id, () => ({ passwordHash: `$2y$${hashSync('neap tide', 12).slice(4)}` }))
   const replaced = await hashPassword(staticHash('neap tide'))
   const { accounts } = await openAccounts(t, file, clock)
-  const signIn = accounts.byPassword(credentials({ plain: 'neap tide' }), webdav)
+  const signIn = accounts.signIn.byPassword(credentials({ plain: 'neap tide' }), webdav)
   await store.users.change(ada.id, () => ({ passwordHash: replaced }))
   t.equal((await signIn).username, 'ada')
 })
@@ -299,7 +304,7 @@ void t.test('an imported password signs in, and keeps its hash, where a new one 
   const { accounts, store: full } = await openAccounts(t, file, clock)
   full.users.change = () => Promise.reject(new GatewayError('no_space'))
   for (let attempt = 0; attempt < 6; attempt++) {
-    const signIn = accounts.byPassword(credentials({ plain: 'neap tide', address: '192.0.2.7' }), webdav)
+    const signIn = accounts.signIn.byPassword(credentials({ plain: 'neap tide', address: '192.0.2.7' }), webdav)
     t.equal((await signIn).username, 'ada')
   }
   t.equal((await store.users.all()).find(({ id }) => id === ada.id)?.passwordHash, imported)
@@ -344,33 +349,33 @@ void t.test(
   'two-step verification: sign-in asks for a code, a code works once, and other protocols reject the password alone',
   async (t) => {
     const { accounts, ada, clock } = await fixture(t)
-    const before = await accounts.byPassword(credentials(), webdav)
+    const before = await accounts.signIn.byPassword(credentials(), webdav)
     const secret = newOtpSecret()
     t.match(otpUri(secret, 'ada'), /^otpauth:\/\/totp\/Tidegate:ada\?.*issuer=Tidegate/)
-    const token = await accounts.signIn(credentials())
+    const token = await accounts.signIn.issueToken(credentials())
     await accounts.users.update(ada.id, { otpSecret: secret })
     t.equal(before.signal.aborted, true, 'principals that signed in with the password alone are revoked')
-    await accounts.byToken(token, http)
+    await accounts.tokens.principalOf(token, http)
 
     const codeAt = (offset: number): string => generateSync({ secret, epoch: Math.floor(clock.time / 1000) + offset })
-    await t.rejects(accounts.signIn(credentials()), asked)
-    await t.rejects(accounts.signIn(credentials({ code: '' })), asked)
-    await t.rejects(accounts.signIn(credentials({ code: '12345' })), asked)
-    await t.rejects(accounts.signIn(credentials({ code: codeAt(-90) })), asked)
-    await t.rejects(accounts.signIn(credentials({ code: codeAt(0), plain: 'wrong' })), wrong)
-    await accounts.signIn(credentials({ code: codeAt(-30) }))
-    await accounts.signIn(credentials({ code: codeAt(0) }))
-    await t.rejects(accounts.signIn(credentials({ code: codeAt(0) })), asked, 'a code works once')
-    await t.rejects(accounts.signIn(credentials({ code: codeAt(-30) })), asked)
+    await t.rejects(accounts.signIn.issueToken(credentials()), asked)
+    await t.rejects(accounts.signIn.issueToken(credentials({ code: '' })), asked)
+    await t.rejects(accounts.signIn.issueToken(credentials({ code: '12345' })), asked)
+    await t.rejects(accounts.signIn.issueToken(credentials({ code: codeAt(-90) })), asked)
+    await t.rejects(accounts.signIn.issueToken(credentials({ code: codeAt(0), plain: 'wrong' })), wrong)
+    await accounts.signIn.issueToken(credentials({ code: codeAt(-30) }))
+    await accounts.signIn.issueToken(credentials({ code: codeAt(0) }))
+    await t.rejects(accounts.signIn.issueToken(credentials({ code: codeAt(0) })), asked, 'a code works once')
+    await t.rejects(accounts.signIn.issueToken(credentials({ code: codeAt(-30) })), asked)
     clock.time += 60_000
 
-    const error = await accounts.byPassword(credentials(), webdav).catch((error: unknown) => error)
+    const error = await accounts.signIn.byPassword(credentials(), webdav).catch((error: unknown) => error)
     t.match(error, { code: 'denied', detail: 'code_required' })
     const code = codeAt(0)
-    t.match(await accounts.byPassword(credentials({ code }), sftp), { username: 'ada', protocol: sftp })
-    await t.rejects(accounts.byPassword(credentials({ code }), sftp), asked)
+    t.match(await accounts.signIn.byPassword(credentials({ code }), sftp), { username: 'ada', protocol: sftp })
+    await t.rejects(accounts.signIn.byPassword(credentials({ code }), sftp), asked)
     await accounts.users.update(ada.id, { otpSecret: '' })
-    await accounts.byPassword(credentials(), webdav)
+    await accounts.signIn.byPassword(credentials(), webdav)
   },
 )
 
@@ -397,12 +402,12 @@ void t.test('SSH keys are found by user and blob, record their use, and end sess
   t.equal(added.length, 100, 'more than 100 keys of one account')
   await t.rejects(accounts.keys.add(admin.id, 'one more', otherLine), { code: 'too_large', reason: /at most 100 keys/ })
 
-  t.equal(accounts.findKey('ada', key.blob)?.id, key.id)
-  t.equal(accounts.findKey('admin', key.blob), undefined)
-  t.equal(accounts.findKey('nobody', key.blob), undefined)
+  t.equal(accounts.signIn.findKey('ada', key.blob)?.id, key.id)
+  t.equal(accounts.signIn.findKey('admin', key.blob), undefined)
+  t.equal(accounts.signIn.findKey('nobody', key.blob), undefined)
   t.same((await store.keys.all())[0]?.lastUsed, key.added, 'a look-up records no use')
   clock.time += 5000
-  const principal = await accounts.byKey(key, sftp)
+  const principal = await accounts.signIn.byKey(key, sftp)
   t.match(principal, { username: 'ada', protocol: sftp })
   t.same((await store.keys.all())[0]?.lastUsed, new Date(clock.time))
 
@@ -412,17 +417,17 @@ void t.test('SSH keys are found by user and blob, record their use, and end sess
   const other = (await openAccounts(t, file, clock)).accounts
   await other.keys.delete(ada.id, key.id)
   await ended(principal)
-  await t.rejects(accounts.byKey(key, sftp), { code: 'unauthenticated' })
+  await t.rejects(accounts.signIn.byKey(key, sftp), { code: 'unauthenticated' })
 
   const again = await accounts.keys.add(ada.id, 'again', line)
-  const last = await accounts.byKey(again, sftp)
+  const last = await accounts.signIn.byKey(again, sftp)
   const used = (await store.keys.all())[0]?.lastUsed
   await accounts.users.update(ada.id, { disabled: true })
   t.equal(last.signal.aborted, true)
-  t.equal(accounts.findKey('ada', key.blob)?.id, again.id, 'a public key proves nothing, so it tells nothing')
-  t.equal(accounts.findKey('ada', Buffer.from('another')), undefined)
+  t.equal(accounts.signIn.findKey('ada', key.blob)?.id, again.id, 'a public key proves nothing, so it tells nothing')
+  t.equal(accounts.signIn.findKey('ada', Buffer.from('another')), undefined)
   clock.time += 5000
-  await t.rejects(accounts.byKey(again, sftp), disabled)
+  await t.rejects(accounts.signIn.byKey(again, sftp), disabled)
   t.same((await store.keys.all())[0]?.lastUsed, used, 'a refused sign-in is no use')
   await accounts.users.delete(ada.id)
   t.same(accounts.keys.list(ada.id), [])

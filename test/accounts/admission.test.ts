@@ -109,19 +109,19 @@ async function waysIn(
   const key = await accounts.keys.add(ada.id, 'laptop', readFileSync(`${file}.pub`, 'utf8'))
   const app = { name: 'phone', protocols: ['webdav', 'sftp'], readOnly: false }
   const { password } = await accounts.appPasswords.add(ada.id, app)
-  const token = await accounts.signIn(credentials({ address: inside }))
-  const session = await accounts.signInToConsole(credentials({ address: inside }), { userAgent: '' })
+  const token = await accounts.signIn.issueToken(credentials({ address: inside }))
+  const session = await accounts.signIn.openConsoleSession(credentials({ address: inside }), { userAgent: '' })
   return {
-    'sign-in': (address: string) => accounts.signIn(credentials({ address })),
+    'sign-in': (address: string) => accounts.signIn.issueToken(credentials({ address })),
     'sign-in to the console': (address: string) =>
-      accounts.signInToConsole(credentials({ address }), { userAgent: '' }),
-    password: (address: string) => accounts.byPassword(credentials({ address }), webdav),
-    'app password': (address: string) => accounts.byPassword(credentials({ address, plain: password }), sftp),
-    token: (address: string) => accounts.byToken(token, http, { address }),
-    'token over WebDAV': (address: string) => accounts.byToken(token, webdav, { address }),
-    'console session': (address: string) => accounts.byConsoleSession(session.secret, http, { address }),
-    confirmation: (address: string) => accounts.confirmConsoleSession(session.secret, credentials({ address })),
-    key: (address: string) => accounts.byKey(key, sftp, address),
+      accounts.signIn.openConsoleSession(credentials({ address }), { userAgent: '' }),
+    password: (address: string) => accounts.signIn.byPassword(credentials({ address }), webdav),
+    'app password': (address: string) => accounts.signIn.byPassword(credentials({ address, plain: password }), sftp),
+    token: (address: string) => accounts.tokens.principalOf(token, http, { address }),
+    'token over WebDAV': (address: string) => accounts.tokens.principalOf(token, webdav, { address }),
+    'console session': (address: string) => accounts.consoleSessions.principalOf(session.secret, http, { address }),
+    confirmation: (address: string) => accounts.signIn.confirmConsoleSession(session.secret, credentials({ address })),
+    key: (address: string) => accounts.signIn.byKey(key, sftp, address),
   }
 }
 
@@ -138,7 +138,10 @@ void t.test('every way in is refused from another network, at each request', key
     await t.rejects(way(outside), refusedNetwork, `${title}, again`)
     await t.resolves(way('2001:db8::1'), title)
   }
-  await t.rejects(accounts.byToken(await accounts.signIn(credentials({ address: inside })), http), refusedNetwork)
+  await t.rejects(
+    accounts.tokens.principalOf(await accounts.signIn.issueToken(credentials({ address: inside })), http),
+    refusedNetwork,
+  )
 })
 
 void t.test('every way in ends with the account, and what is open ends at that time', keygen, async (t) => {
@@ -146,34 +149,37 @@ void t.test('every way in ends with the account, and what is open ends at that t
   const ways = await waysIn(t, accounts, ada)
   await accounts.users.update(ada.id, { expires: new Date(clock.time + 1000) })
   const open = [
-    await accounts.byPassword(credentials(), webdav),
-    accounts.forTask(ada.id),
-    accounts.forSignature(ada.id, http, inside),
-    await accounts.byToken(await accounts.signIn(credentials()), http),
+    await accounts.signIn.byPassword(credentials(), webdav),
+    accounts.principals.forTask(ada.id),
+    accounts.principals.forSignature(ada.id, http, inside),
+    await accounts.tokens.principalOf(await accounts.signIn.issueToken(credentials()), http),
   ]
   for (const [title, way] of Object.entries(ways)) await t.resolves(way(inside), title)
   t.ok(open.every(({ signal }) => !signal.aborted))
   clock.time += 1000
   for (const [title, way] of Object.entries(ways)) await t.rejects(way(inside), expired, title)
-  t.throws(() => accounts.forTask(ada.id), { code: 'unauthenticated', detail: 'account_expired' })
-  t.throws(() => accounts.forSignature(ada.id, http, inside), { code: 'unauthenticated', detail: 'account_expired' })
+  t.throws(() => accounts.principals.forTask(ada.id), { code: 'unauthenticated', detail: 'account_expired' })
+  t.throws(() => accounts.principals.forSignature(ada.id, http, inside), {
+    code: 'unauthenticated',
+    detail: 'account_expired',
+  })
   t.ok(await until(() => open.every(({ signal }) => signal.aborted)))
   t.match(open[0]?.signal.reason, { code: 'unauthenticated', detail: 'account_expired' })
   await accounts.users.update(ada.id, { expires: null })
-  await t.resolves(accounts.byPassword(credentials(), webdav), 'until the end is taken away')
+  await t.resolves(accounts.signIn.byPassword(credentials(), webdav), 'until the end is taken away')
 })
 
 void t.test('a later end of another account changes nothing', async (t) => {
   const { accounts, ada, admin, clock } = await fixture(t)
   await accounts.users.update(ada.id, { expires: new Date(clock.time + 1000) })
-  const short = await accounts.byPassword(credentials(), webdav)
-  const long = accounts.forTask(admin.id)
+  const short = await accounts.signIn.byPassword(credentials(), webdav)
+  const long = accounts.principals.forTask(admin.id)
   const { id } = await accounts.users.create({
     ...userRow({ username: 'bob' }),
     password: 'x',
     expires: new Date(clock.time + 1e9),
   })
-  const other = accounts.forTask(id)
+  const other = accounts.principals.forTask(id)
   clock.time += 1000
   t.ok(await until(() => short.signal.aborted))
   t.equal(long.signal.aborted, false)
@@ -189,11 +195,11 @@ void t.test('a change of networks or of the end ends what is open', async (t) =>
     { expires: null },
     { allowFrom: [] },
   ]) {
-    const principal = await accounts.byPassword(credentials({ address: inside }), sftp)
+    const principal = await accounts.signIn.byPassword(credentials({ address: inside }), sftp)
     await accounts.users.update(ada.id, changes)
     t.equal(principal.signal.aborted, true, JSON.stringify(changes))
   }
-  const principal = await accounts.byPassword(credentials({ address: inside }), sftp)
+  const principal = await accounts.signIn.byPassword(credentials({ address: inside }), sftp)
   await accounts.users.update(ada.id, { allowFrom: [], expires: null })
   t.equal(principal.signal.aborted, false, 'no change')
 })
@@ -204,21 +210,25 @@ void t.test('a wrong password is told as from everywhere, and a right one does n
     await accounts.users.update(ada.id, changes)
     const address = `203.0.113.${changes.allowFrom.length}`
     const wrong = { code: 'unauthenticated', detail: 'wrong_credentials' }
-    await t.rejects(accounts.signIn(credentials({ address, plain: 'wrong' })), wrong)
-    await t.rejects(accounts.signIn(credentials({ address, username: 'nobody' })), wrong)
+    await t.rejects(accounts.signIn.issueToken(credentials({ address, plain: 'wrong' })), wrong)
+    await t.rejects(accounts.signIn.issueToken(credentials({ address, username: 'nobody' })), wrong)
     for (let tries = 0; tries < lockout.failures + 2; tries++) {
-      await t.rejects(accounts.signIn(credentials({ address })), { code: 'denied' })
-      await t.rejects(accounts.byPassword(credentials({ address }), webdav), { code: 'denied' })
+      await t.rejects(accounts.signIn.issueToken(credentials({ address })), { code: 'denied' })
+      await t.rejects(accounts.signIn.byPassword(credentials({ address }), webdav), { code: 'denied' })
     }
-    await t.rejects(accounts.signIn(credentials({ address, plain: 'wrong' })), wrong, 'the address is not locked')
+    await t.rejects(
+      accounts.signIn.issueToken(credentials({ address, plain: 'wrong' })),
+      wrong,
+      'the address is not locked',
+    )
   }
 })
 
 void t.test('the network is told before a code is asked for, and uses up none', async (t) => {
   const { accounts, ada } = await fixture(t)
   await accounts.users.update(ada.id, { allowFrom, otpSecret: secret })
-  await t.rejects(accounts.signIn(credentials({ address: outside, code: '000000' })), refusedNetwork)
-  await t.rejects(accounts.signIn(credentials({ address: inside })), {
+  await t.rejects(accounts.signIn.issueToken(credentials({ address: outside, code: '000000' })), refusedNetwork)
+  await t.rejects(accounts.signIn.issueToken(credentials({ address: inside })), {
     code: 'unauthenticated',
     detail: 'code_required',
   })
@@ -230,7 +240,7 @@ void t.test('the permanent token is of the installation: no network and no group
   const group = { name: 'staff', description: '', permission: 0, admin: false, requireTwoStep: true }
   await accounts.groups.create({ ...group, members: [admin.id] })
   for (const again of [false, true]) {
-    const principal = await accounts.byToken(settings.get('token'), http, { address: outside })
+    const principal = await accounts.tokens.principalOf(settings.get('token'), http, { address: outside })
     t.match(principal, { userId: admin.id }, again ? 'from the cache' : 'the first time')
   }
 })
@@ -244,12 +254,17 @@ void t.test('the built-in admin has no end', async (t) => {
 
 void t.test('nobody shuts out the own account', async (t) => {
   const { accounts, ada, clock } = await fixture(t)
-  t.throws(() => accounts.assertStaysIn(ada.id, { allowFrom }, outside), { code: 'invalid', reason: /lock you out/ })
-  t.doesNotThrow(() => accounts.assertStaysIn(ada.id, { allowFrom }, inside))
-  t.doesNotThrow(() => accounts.assertStaysIn(ada.id, { allowFrom: [] }, outside))
-  t.throws(() => accounts.assertStaysIn(ada.id, { expires: new Date(clock.time) }, outside), { code: 'invalid' })
-  t.doesNotThrow(() => accounts.assertStaysIn(ada.id, { expires: new Date(clock.time + 1) }, outside))
-  t.throws(() => accounts.assertStaysIn(ada.id, { allowFrom: ['office'] }, outside), { code: 'invalid' })
+  t.throws(() => accounts.admission.assertStaysIn(ada.id, { allowFrom }, outside), {
+    code: 'invalid',
+    reason: /lock you out/,
+  })
+  t.doesNotThrow(() => accounts.admission.assertStaysIn(ada.id, { allowFrom }, inside))
+  t.doesNotThrow(() => accounts.admission.assertStaysIn(ada.id, { allowFrom: [] }, outside))
+  t.throws(() => accounts.admission.assertStaysIn(ada.id, { expires: new Date(clock.time) }, outside), {
+    code: 'invalid',
+  })
+  t.doesNotThrow(() => accounts.admission.assertStaysIn(ada.id, { expires: new Date(clock.time + 1) }, outside))
+  t.throws(() => accounts.admission.assertStaysIn(ada.id, { allowFrom: ['office'] }, outside), { code: 'invalid' })
 })
 
 void t.test('the guest can be bound to networks, and has no two-step verification', async (t) => {
@@ -258,18 +273,18 @@ void t.test('the guest can be bound to networks, and has no two-step verificatio
   await accounts.users.update(id, { disabled: false, allowFrom })
   const group = { name: 'all', description: '', permission: 0, admin: false, requireTwoStep: true }
   await accounts.groups.create({ ...group, members: [id] })
-  t.match(accounts.guest(http, inside), { userId: id })
-  t.throws(() => accounts.guest(http, outside), { code: 'unauthenticated', detail: 'guest_disabled' })
-  t.equal(accounts.isGuestName('guest'), true)
+  t.match(accounts.principals.guest(http, inside), { userId: id })
+  t.throws(() => accounts.principals.guest(http, outside), { code: 'unauthenticated', detail: 'guest_disabled' })
+  t.equal(accounts.principals.isGuestName('guest'), true)
   await accounts.users.update(id, { expires: new Date(0) })
-  t.throws(() => accounts.guest(http, inside), { code: 'unauthenticated', detail: 'guest_disabled' })
-  t.equal(accounts.isGuestName('guest'), false)
+  t.throws(() => accounts.principals.guest(http, inside), { code: 'unauthenticated', detail: 'guest_disabled' })
+  t.equal(accounts.principals.isGuestName('guest'), false)
 })
 
 void t.test('members of a group that requires two-step verification can only set it up', keygen, async (t) => {
   const { accounts, ada } = await fixture(t)
   const ways = await waysIn(t, accounts, ada)
-  const open = await accounts.byPassword(credentials(), sftp)
+  const open = await accounts.signIn.byPassword(credentials(), sftp)
   const group = { name: 'staff', description: '', permission: 0, admin: false, members: [ada.id] }
   const { id } = await accounts.groups.create(group)
   t.equal(open.signal.aborted, false)
@@ -282,18 +297,22 @@ void t.test('members of a group that requires two-step verification can only set
   for (const [title, way] of Object.entries(uses)) {
     if (!title.startsWith('sign-in')) await t.rejects(way(inside), refused, title)
   }
-  const token = await accounts.signIn(credentials())
+  const token = await accounts.signIn.issueToken(credentials())
   const setUp = { address: inside, setsUpTwoStep: true }
-  const principal = await accounts.byToken(token, http, setUp)
-  t.equal(await accounts.byToken(token, http, setUp), principal, 'from the cache')
-  await t.rejects(accounts.byToken(token, http, { address: inside }), refused, 'from the cache, for another endpoint')
-  t.match(accounts.forTask(ada.id), { userId: ada.id }, 'tasks go on')
+  const principal = await accounts.tokens.principalOf(token, http, setUp)
+  t.equal(await accounts.tokens.principalOf(token, http, setUp), principal, 'from the cache')
+  await t.rejects(
+    accounts.tokens.principalOf(token, http, { address: inside }),
+    refused,
+    'from the cache, for another endpoint',
+  )
+  t.match(accounts.principals.forTask(ada.id), { userId: ada.id }, 'tasks go on')
   await accounts.users.update(ada.id, { otpSecret: secret })
   t.equal(principal.signal.aborted, false, 'the session goes on')
   for (const name of ['token', 'console session', 'app password', 'key'] as const)
     await t.resolves(uses[name](inside), name)
   await t.rejects(uses.password(inside), { code: 'denied', detail: 'code_required' })
-  const { signal } = await accounts.byToken(token, http, { address: inside })
+  const { signal } = await accounts.tokens.principalOf(token, http, { address: inside })
   await accounts.users.update(ada.id, { otpSecret: '' })
   t.equal(isGatewayError(signal.reason, 'unauthenticated'), true, 'it was turned off')
   await t.rejects(uses.key(inside), refused)
@@ -307,7 +326,7 @@ void t.test('an app password opens one folder, until its end', async (t) => {
   const expires = new Date(clock.time + 1000)
   const { row, password } = await appPasswords.add(ada.id, { ...app, folder: 'photos//2024', expires })
   t.match(row, { folder: '/photos/2024', expires })
-  const principal = await accounts.byPassword(credentials({ plain: password }), webdav)
+  const principal = await accounts.signIn.byPassword(credentials({ plain: password }), webdav)
   t.match(principal, { base: '/home/photos/2024', folder: '/photos/2024', accountBase: '/home' })
   t.match(principal.from('x').respelled(asPath('/home/photos/2024'), asPath('/Home/photos/2024')), {
     base: '/Home/photos/2024',
@@ -315,7 +334,7 @@ void t.test('an app password opens one folder, until its end', async (t) => {
   })
   const whole = await appPasswords.add(ada.id, { ...app, name: 'laptop' })
   t.match(whole.row, { folder: root, expires: undefined })
-  const other = await accounts.byPassword(credentials({ plain: whole.password }), webdav)
+  const other = await accounts.signIn.byPassword(credentials({ plain: whole.password }), webdav)
   t.match(other, { base: '/home', accountBase: '/home' })
   await t.rejects(appPasswords.add(ada.id, { ...app, name: 'x', folder: '/a/../b' }), { code: 'invalid' })
   await t.rejects(appPasswords.add(ada.id, { ...app, name: 'x', expires: new Date(clock.time) }), {
@@ -323,7 +342,7 @@ void t.test('an app password opens one folder, until its end', async (t) => {
     reason: /in the future/,
   })
   clock.time += 1000
-  await t.rejects(accounts.byPassword(credentials({ plain: password }), webdav), {
+  await t.rejects(accounts.signIn.byPassword(credentials({ plain: password }), webdav), {
     code: 'denied',
     detail: 'credential_expired',
     reason: 'this app password has expired',
@@ -331,14 +350,14 @@ void t.test('an app password opens one folder, until its end', async (t) => {
   t.ok(await until(() => principal.signal.aborted))
   t.match(principal.signal.reason, { code: 'unauthenticated', detail: 'credential_expired' })
   t.equal(other.signal.aborted, false)
-  await t.resolves(accounts.byPassword(credentials({ plain: whole.password }), webdav))
+  await t.resolves(accounts.signIn.byPassword(credentials({ plain: whole.password }), webdav))
 })
 
 void t.test('an admin with one folder has no other', async (t) => {
   const { accounts, admin } = await fixture(t)
   const app = { name: 'phone', protocols: ['webdav'], readOnly: false, folder: '/photos' }
   const { password } = await accounts.appPasswords.add(admin.id, app)
-  const principal = await accounts.byPassword(credentials({ username: 'admin', plain: password }), webdav)
+  const principal = await accounts.signIn.byPassword(credentials({ username: 'admin', plain: password }), webdav)
   t.equal(principal.role, 'admin')
   t.throws(() => principal.withWholeTree(), { code: 'denied' })
 })

@@ -13,7 +13,7 @@ import { credentials, fixture, openAccounts } from './accounts-fixture.js'
 void t.test('the permissions of groups are in force at once, and no session ends', async (t) => {
   const { accounts, store, ada } = await fixture(t)
   await accounts.users.update(ada.id, { permission: 0 })
-  const principal = await accounts.byToken(await accounts.signIn(credentials()), http)
+  const principal = await accounts.tokens.principalOf(await accounts.signIn.issueToken(credentials()), http)
   t.equal(principal.hasPermission('remove'), false)
   const one = await store.groups.insert(groupRow({ name: 'one', permission: permissionBits.remove }))
   const two = await store.groups.insert(groupRow({ name: 'two', permission: permissionBits.write }))
@@ -33,7 +33,7 @@ void t.test('the permissions of groups are in force at once, and no session ends
 
 void t.test('members of a group of admins are admins', async (t) => {
   const { accounts, store, ada, admin } = await fixture(t)
-  const principal = await accounts.byToken(await accounts.signIn(credentials()), http)
+  const principal = await accounts.tokens.principalOf(await accounts.signIn.issueToken(credentials()), http)
   t.equal(principal.role, 'general')
   t.throws(() => principal.withWholeTree(), { code: 'denied' })
   const { id } = await store.groups.insert(groupRow({ admin: true }))
@@ -49,7 +49,7 @@ void t.test('members of a group of admins are admins', async (t) => {
 
 void t.test('a change by another process is known within a moment', async (t) => {
   const { accounts, file, clock, ada } = await fixture(t)
-  const principal = await accounts.byToken(await accounts.signIn(credentials()), http)
+  const principal = await accounts.tokens.principalOf(await accounts.signIn.issueToken(credentials()), http)
   const other = await openAccounts(t, file, clock)
   const { id } = await other.store.groups.insert(groupRow({ admin: true }))
   await other.store.groups.setMembers(id, [ada.id])
@@ -59,11 +59,11 @@ void t.test('a change by another process is known within a moment', async (t) =>
 
 void t.test('a user who becomes granted only is signed out', async (t) => {
   const { accounts, ada } = await fixture(t)
-  const principal = await accounts.byToken(await accounts.signIn(credentials()), http)
+  const principal = await accounts.tokens.principalOf(await accounts.signIn.issueToken(credentials()), http)
   t.equal(principal.grantedOnly, false)
   await accounts.users.update(ada.id, { grantedOnly: true })
   t.equal(principal.signal.aborted, true)
-  t.equal((await accounts.byToken(await accounts.signIn(credentials()), http)).grantedOnly, true)
+  t.equal((await accounts.tokens.principalOf(await accounts.signIn.issueToken(credentials()), http)).grantedOnly, true)
 })
 
 const none = { description: '', permission: 0, admin: false, members: [] }
@@ -71,7 +71,7 @@ const none = { description: '', permission: 0, admin: false, members: [] }
 void t.test('groups are created, changed and deleted', async (t) => {
   const { accounts, ada } = await fixture(t)
   const { groups, users } = accounts
-  const principal = await accounts.byToken(await accounts.signIn(credentials()), http)
+  const principal = await accounts.tokens.principalOf(await accounts.signIn.issueToken(credentials()), http)
   const one = await groups.create({ ...none, name: 'one', permission: permissionBits.remove, members: [ada.id] })
   t.strictSame(groups.list(), [one])
   t.same(one.members, [ada.id])

@@ -61,31 +61,33 @@ void t.test('five failures lock an address for five minutes, for every account a
   const { accounts, clock } = await fixture(t)
   await accounts.users.create(newUser({ username: 'bob' }))
   const address = '198.51.100.1'
-  await t.rejects(accounts.signIn(credentials({ address, username: 'nobody' })), wrong)
-  await t.rejects(accounts.byPassword(credentials({ address, plain: 'x' }), webdav), wrong)
-  await accounts.signIn(credentials({ address }))
-  await t.rejects(accounts.byPassword(credentials({ address, plain: 'y' }), sftp), wrong)
-  await t.rejects(accounts.signIn(credentials({ address, plain: 'z' })), wrong)
+  await t.rejects(accounts.signIn.issueToken(credentials({ address, username: 'nobody' })), wrong)
+  await t.rejects(accounts.signIn.byPassword(credentials({ address, plain: 'x' }), webdav), wrong)
+  await accounts.signIn.issueToken(credentials({ address }))
+  await t.rejects(accounts.signIn.byPassword(credentials({ address, plain: 'y' }), sftp), wrong)
+  await t.rejects(accounts.signIn.issueToken(credentials({ address, plain: 'z' })), wrong)
   clock.time += minute
-  await t.rejects(accounts.signIn(credentials({ address, plain: 'w' })), wrong)
+  await t.rejects(accounts.signIn.issueToken(credentials({ address, plain: 'w' })), wrong)
   await t.rejects(
-    accounts.signIn(credentials({ address })),
+    accounts.signIn.issueToken(credentials({ address })),
     { ...throttled, retryAfter: 300 },
     'the right password is rejected, too',
   )
-  await t.rejects(accounts.byPassword(credentials({ address, username: 'bob' }), webdav), throttled)
-  await accounts.signIn(credentials())
+  await t.rejects(accounts.signIn.byPassword(credentials({ address, username: 'bob' }), webdav), throttled)
+  await accounts.signIn.issueToken(credentials())
   clock.time += 5 * minute - 1000
-  await t.rejects(accounts.signIn(credentials({ address })), throttled)
+  await t.rejects(accounts.signIn.issueToken(credentials({ address })), throttled)
   clock.time += 1000
-  await accounts.signIn(credentials({ address }))
-  await t.rejects(accounts.signIn(credentials({ address, plain: 'x' })), wrong, 'the count starts again')
+  await accounts.signIn.issueToken(credentials({ address }))
+  await t.rejects(accounts.signIn.issueToken(credentials({ address, plain: 'x' })), wrong, 'the count starts again')
 })
 
 void t.test('concurrent sign-ins are counted like sequential ones', async (t) => {
   const { accounts } = await fixture(t)
   const address = '198.51.100.2'
-  const tries = Array.from({ length: 12 }, (_, n) => accounts.signIn(credentials({ address, plain: `guess ${n}` })))
+  const tries = Array.from({ length: 12 }, (_, n) =>
+    accounts.signIn.issueToken(credentials({ address, plain: `guess ${n}` })),
+  )
   const outcomes = await Promise.allSettled(tries)
   const reasons = outcomes.map((outcome) =>
     outcome.status === 'rejected' ? (outcome.reason as { code: string }).code : '',
@@ -98,17 +100,17 @@ void t.test(
   async (t) => {
     const { accounts } = await fixture(t)
     const address = '198.51.100.3'
-    await accounts.byPassword(credentials({ address }), webdav)
+    await accounts.signIn.byPassword(credentials({ address }), webdav)
     for (let n = 0; n < 5; n++) {
-      await t.rejects(accounts.signIn(credentials({ address, username: `nobody ${n}` })), wrong)
+      await t.rejects(accounts.signIn.issueToken(credentials({ address, username: `nobody ${n}` })), wrong)
     }
-    await accounts.byPassword(credentials({ address }), webdav)
-    await t.rejects(accounts.signIn(credentials({ address })), throttled)
+    await accounts.signIn.byPassword(credentials({ address }), webdav)
+    await t.rejects(accounts.signIn.issueToken(credentials({ address })), throttled)
     for (let n = 0; n < 5; n++) {
-      await t.rejects(accounts.byPassword(credentials({ address, plain: `guess ${n}` }), webdav), throttled)
+      await t.rejects(accounts.signIn.byPassword(credentials({ address, plain: `guess ${n}` }), webdav), throttled)
     }
     await t.rejects(
-      accounts.byPassword(credentials({ address }), webdav),
+      accounts.signIn.byPassword(credentials({ address }), webdav),
       throttled,
       'passwords are no longer compared',
     )
@@ -120,9 +122,9 @@ void t.test('a missing code is not counted as a failure, a wrong one is', async 
   await accounts.users.update(ada.id, { otpSecret: newOtpSecret() })
   const address = '198.51.100.4'
   const asked = { code: 'unauthenticated', detail: 'code_required' }
-  for (let n = 0; n < 7; n++) await t.rejects(accounts.signIn(credentials({ address })), asked)
-  for (let n = 0; n < 5; n++) await t.rejects(accounts.signIn(credentials({ address, code: 'x' })), asked)
-  await t.rejects(accounts.signIn(credentials({ address })), throttled)
+  for (let n = 0; n < 7; n++) await t.rejects(accounts.signIn.issueToken(credentials({ address })), asked)
+  for (let n = 0; n < 5; n++) await t.rejects(accounts.signIn.issueToken(credentials({ address, code: 'x' })), asked)
+  await t.rejects(accounts.signIn.issueToken(credentials({ address })), throttled)
 })
 
 /** The right code of the secret at this time, and a wrong one that is not valid in the minutes around it. */
@@ -138,11 +140,11 @@ void t.test('of concurrent wrong codes from many addresses, ten are compared', a
   const secret = newOtpSecret()
   await accounts.users.update(ada.id, { otpSecret: secret })
   const home = '198.51.100.5'
-  await accounts.signIn(credentials({ address: home, code: codesOf(secret, clock.time).right }))
+  await accounts.signIn.issueToken(credentials({ address: home, code: codesOf(secret, clock.time).right }))
 
   clock.time += minute
   const { wrong } = codesOf(secret, clock.time)
-  const tries = Array.from({ length: 13 }, () => accounts.signIn(credentials({ code: wrong })))
+  const tries = Array.from({ length: 13 }, () => accounts.signIn.issueToken(credentials({ code: wrong })))
   const outcomes = await Promise.allSettled(tries)
   const reasons = outcomes.map((outcome) =>
     outcome.status === 'rejected' ? (outcome.reason as { code: string }).code : '',
@@ -150,13 +152,17 @@ void t.test('of concurrent wrong codes from many addresses, ten are compared', a
   t.same(reasons, [...Array<string>(10).fill('unauthenticated'), ...Array<string>(3).fill('throttled')])
 
   const right = () => codesOf(secret, clock.time).right
-  await t.rejects(accounts.signIn(credentials({ code: right() })), { ...throttled, retryAfter: 900 })
-  await t.rejects(accounts.byPassword(credentials({ code: right() }), sftp), throttled, 'every protocol is throttled')
-  await accounts.signIn(credentials({ address: home, code: right() }))
+  await t.rejects(accounts.signIn.issueToken(credentials({ code: right() })), { ...throttled, retryAfter: 900 })
+  await t.rejects(
+    accounts.signIn.byPassword(credentials({ code: right() }), sftp),
+    throttled,
+    'every protocol is throttled',
+  )
+  await accounts.signIn.issueToken(credentials({ address: home, code: right() }))
   await accounts.users.create(newUser({ username: 'bob' }))
-  await accounts.signIn(credentials({ username: 'bob' }))
+  await accounts.signIn.issueToken(credentials({ username: 'bob' }))
   clock.time += 15 * minute
-  await accounts.signIn(credentials({ code: right() }))
+  await accounts.signIn.issueToken(credentials({ code: right() }))
 })
 
 void t.test('codes of concurrent sign-ins with the same password are counted one by one', async (t) => {
@@ -166,7 +172,9 @@ void t.test('codes of concurrent sign-ins with the same password are counted one
   const address = '198.51.100.6'
   const { wrong, right } = codesOf(secret, clock.time)
   const codes = [...Array<string>(20).fill(wrong), right]
-  const outcomes = await Promise.allSettled(codes.map((code) => accounts.signIn(credentials({ address, code }))))
+  const outcomes = await Promise.allSettled(
+    codes.map((code) => accounts.signIn.issueToken(credentials({ address, code }))),
+  )
   const reasons = outcomes.map((outcome) =>
     outcome.status === 'rejected' ? (outcome.reason as { code: string }).code : 'signed in',
   )
@@ -181,14 +189,14 @@ void t.test(
     const [code = '', other = ''] = await accounts.recoveryCodes.renew(user)
     const { wrong } = codesOf(user.otpSecret, clock.time)
     const address = '198.51.100.11'
-    const tries = Array.from({ length: 5 }, () => accounts.signIn(credentials({ code, address })))
+    const tries = Array.from({ length: 5 }, () => accounts.signIn.issueToken(credentials({ code, address })))
     const outcomes = await Promise.allSettled(tries)
     t.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
     const refused = { code: 'unauthenticated', detail: 'code_required' }
     for (const bad of [code, 'x'.repeat(65_536), `${other}a`, wrong, wrong, wrong]) {
-      await t.rejects(accounts.signIn(credentials({ code: bad })), refused)
+      await t.rejects(accounts.signIn.issueToken(credentials({ code: bad })), refused)
     }
-    await t.rejects(accounts.signIn(credentials({ code: other })), throttled, 'ten wrong codes')
+    await t.rejects(accounts.signIn.issueToken(credentials({ code: other })), throttled, 'ten wrong codes')
     t.equal(await accounts.recoveryCodes.count(ada.id), 9, 'a code that is refused is not used')
   },
 )
@@ -196,7 +204,8 @@ void t.test(
 void t.test('the password that new recovery codes require is limited like that of a sign-in', async (t) => {
   const { accounts, ada, warnings } = await fixture(t)
   await accounts.users.update(ada.id, { otpSecret: newOtpSecret() })
-  const renew = (plain: string) => accounts.renewRecoveryCodes(ada.id, { password: { plain }, address: '198.51.100.8' })
+  const renew = (plain: string) =>
+    accounts.twoStep.renewRecoveryCodes(ada.id, { password: { plain }, address: '198.51.100.8' })
   for (let n = 0; n < 5; n++) await t.rejects(renew('wrong'), { code: 'unauthenticated', detail: 'wrong_credentials' })
   t.equal(warnings.length, 5)
   await t.rejects(renew(adaPassword), throttled)
@@ -208,7 +217,7 @@ void t.test('wrong codes while two-step verification is enabled are counted like
   const secret = newOtpSecret()
   const { wrong, right } = codesOf(secret, clock.time)
   const turnOn = (code: string) =>
-    accounts.enableTwoStep(ada.id, { secret, code, currentCode: '', address: '198.51.100.7' })
+    accounts.twoStep.enable(ada.id, { secret, code, currentCode: '', address: '198.51.100.7' })
   for (let n = 0; n < 10; n++) await t.rejects(turnOn(wrong), { code: 'invalid', detail: 'code_required' })
   await t.rejects(turnOn(right), throttled)
   t.equal(accounts.users.get(ada.id)?.otpSecret, '')
@@ -221,7 +230,7 @@ void t.test('of the throttled sign-ins of a network, one in five minutes is logg
   const address = '198.51.100.9'
   const fail = async (count: number) => {
     for (let n = 0; n < count; n++) {
-      await t.rejects(accounts.signIn(credentials({ address, username: `nobody ${n}`, plain: 'x' })))
+      await t.rejects(accounts.signIn.issueToken(credentials({ address, username: `nobody ${n}`, plain: 'x' })))
     }
   }
   await fail(20)
@@ -229,7 +238,7 @@ void t.test('of the throttled sign-ins of a network, one in five minutes is logg
   t.match(warnings, [...Array<object>(5).fill({ ...line, reason: /^wrong/ }), { ...line, reason: /^too many/ }])
   t.equal(warnings.length, 6)
   for (let n = 0; n < 6; n++) {
-    await t.rejects(accounts.byPassword(credentials({ address: '198.51.100.10', plain: 'x' }), webdav))
+    await t.rejects(accounts.signIn.byPassword(credentials({ address: '198.51.100.10', plain: 'x' }), webdav))
   }
   t.match(warnings.at(-1), { address: '198.51.100.10', account: 'ada', reason: /^too many/ })
   clock.time += 5 * minute
@@ -490,23 +499,23 @@ for (const engine of engines) {
     const two = await openAccounts(t, location, clock, true)
     const address = '198.51.100.9'
     for (let n = 0; n < 5; n++)
-      await t.rejects(two.accounts.signIn(credentials({ address, plain: `guess ${n}` })), wrong)
-    await t.rejects(two.accounts.signIn(credentials({ address })), throttled, 'from memory')
-    t.match(await one.accounts.lockedSignIns(), [
+      await t.rejects(two.accounts.signIn.issueToken(credentials({ address, plain: `guess ${n}` })), wrong)
+    await t.rejects(two.accounts.signIn.issueToken(credentials({ address })), throttled, 'from memory')
+    t.match(await one.accounts.lockedSignIns.list(), [
       { kind: 'address', network: address, username: undefined, failures: 5 },
       { kind: 'pair', network: address, username: 'ada', failures: 5 },
     ])
-    await one.accounts.unlockNetwork(address)
-    t.strictSame(await one.accounts.lockedSignIns(), [])
+    await one.accounts.lockedSignIns.unlockNetwork(address)
+    t.strictSame(await one.accounts.lockedSignIns.list(), [])
     t.ok(
       await until(() =>
-        two.accounts.signIn(credentials({ address })).then(
+        two.accounts.signIn.issueToken(credentials({ address })).then(
           () => true,
           () => false,
         ),
       ),
     )
-    await t.rejects(one.accounts.unlockUser('nobody'), { code: 'not_found' })
+    await t.rejects(one.accounts.lockedSignIns.unlockUser('nobody'), { code: 'not_found' })
   })
 }
 
@@ -534,15 +543,17 @@ void t.test('accounts on two nodes limit guesses together', { skip: lacks('postg
   const two = await openAccounts(t, location, clock)
   const address = '198.51.100.8'
   const guesses = [one, two].flatMap(({ accounts }, node) =>
-    Array.from({ length: 6 }, (_, n) => accounts.signIn(credentials({ address, plain: `guess ${node} ${n}` }))),
+    Array.from({ length: 6 }, (_, n) =>
+      accounts.signIn.issueToken(credentials({ address, plain: `guess ${node} ${n}` })),
+    ),
   )
   const codes = (await Promise.allSettled(guesses)).map((outcome) =>
     outcome.status === 'rejected' ? (outcome.reason as GatewayError).code : '',
   )
   t.same(codes.sort(), [...Array<string>(7).fill('throttled'), ...Array<string>(5).fill('unauthenticated')])
-  await t.rejects(two.accounts.signIn(credentials({ address })), throttled)
-  await two.accounts.signIn(credentials())
-  await t.rejects(one.accounts.byPassword(credentials({ username: 'no\0body' }), webdav), wrong)
+  await t.rejects(two.accounts.signIn.issueToken(credentials({ address })), throttled)
+  await two.accounts.signIn.issueToken(credentials())
+  await t.rejects(one.accounts.signIn.byPassword(credentials({ username: 'no\0body' }), webdav), wrong)
 })
 
 /**
@@ -673,7 +684,7 @@ void t.test('changes of accounts that are refused, or change no password, cost n
   const requester = { party: { account: 'ada' } }
   const changes = Array.from({ length: 20 }, () => users.update(ada.id, { password: 'new' }, requester))
   const outcomes = Promise.allSettled(changes)
-  await accounts.signIn(credentials({ username: 'admin', plain: 'admin password' }))
+  await accounts.signIn.issueToken(credentials({ username: 'admin', plain: 'admin password' }))
   const refused = (await outcomes).filter(({ status }) => status === 'rejected')
   t.equal(refused.length, 4)
   t.match(refused[0], { reason: { code: 'throttled', retryAfter: 1 } })
@@ -682,11 +693,13 @@ void t.test('changes of accounts that are refused, or change no password, cost n
 void t.test('of clients that share a check, the last one that goes ends it', async (t) => {
   const { accounts } = await fixture(t, hashPassword)
   const address = '198.51.100.9'
-  const busy = accounts.signIn(credentials())
+  const busy = accounts.signIn.issueToken(credentials())
   const gone = new AbortController()
-  const leaving = [1, 2].map(() => accounts.signIn(credentials({ address, signal: gone.signal })))
-  const staying = accounts.signIn(credentials({ address }))
-  const alone = accounts.signIn(credentials({ address: '198.51.100.10', plain: 'other', signal: gone.signal }))
+  const leaving = [1, 2].map(() => accounts.signIn.issueToken(credentials({ address, signal: gone.signal })))
+  const staying = accounts.signIn.issueToken(credentials({ address }))
+  const alone = accounts.signIn.issueToken(
+    credentials({ address: '198.51.100.10', plain: 'other', signal: gone.signal }),
+  )
   await new Promise((resolve) => setImmediate(resolve))
   gone.abort()
   for (const each of [...leaving, alone]) await t.rejects(each, { code: 'aborted' })
@@ -718,7 +731,7 @@ void t.test('sign-in takes as long for an unknown name as for a wrong password',
       ['unknown', 'nobody'],
     ] as const) {
       const took = await processorTime(() =>
-        t.rejects(accounts.signIn(credentials({ username, plain: `wrong ${n}` })), wrong),
+        t.rejects(accounts.signIn.issueToken(credentials({ username, plain: `wrong ${n}` })), wrong),
       )
       shortest[kind] = Math.min(shortest[kind], took)
     }
@@ -729,7 +742,7 @@ void t.test('sign-in takes as long for an unknown name as for a wrong password',
 void t.test('verified Basic credentials are cached for minutes, until the account changes', async (t) => {
   const { accounts, ada, clock } = await fixture(t, hashPassword)
   const presented = credentials()
-  const ask = () => accounts.byPassword(presented, webdav)
+  const ask = () => accounts.signIn.byPassword(presented, webdav)
   const first = await processorTime(() => Promise.all(Array.from({ length: 32 }, ask)))
   const thousand = await processorTime(async () => {
     for (let n = 0; n < 1000; n++) await ask()
@@ -743,12 +756,12 @@ void t.test('verified Basic credentials are cached for minutes, until the accoun
   t.ok((await processorTime(ask, 3)) < first / 4, 'use extends the time')
   clock.time += 6 * minute
   t.ok((await processorTime(ask)) > first / 4, 'minutes without use end it')
-  const { signal } = await accounts.byPassword(presented, webdav)
+  const { signal } = await accounts.signIn.byPassword(presented, webdav)
   await accounts.users.update(ada.id, { password: 'new one' })
   t.equal(signal.aborted, true)
-  await t.rejects(accounts.byPassword(presented, webdav), wrong)
+  await t.rejects(accounts.signIn.byPassword(presented, webdav), wrong)
   await accounts.users.update(ada.id, { password: adaPassword })
-  await accounts.byPassword(presented, webdav)
+  await accounts.signIn.byPassword(presented, webdav)
   await accounts.users.update(ada.id, { disabled: true })
-  await t.rejects(accounts.byPassword(presented, webdav), { code: 'denied' })
+  await t.rejects(accounts.signIn.byPassword(presented, webdav), { code: 'denied' })
 })

@@ -18,13 +18,13 @@ for (const engine of engines) {
     const one = (await openAccounts(t, location, clock, true)).accounts
     const ada = await one.users.create(newUser({}))
     const two = (await openAccounts(t, location, clock, true)).accounts
-    const { secret } = await one.signInToConsole(credentials({ address: inside }), { userAgent: '' })
-    const token = await one.signIn(credentials({ address: inside }))
+    const { secret } = await one.signIn.openConsoleSession(credentials({ address: inside }), { userAgent: '' })
+    const token = await one.signIn.issueToken(credentials({ address: inside }))
     const ask = async (address: string) => {
-      await two.byToken(token, http, { address })
-      return two.byConsoleSession(secret, http, { address })
+      await two.tokens.principalOf(token, http, { address })
+      return two.consoleSessions.principalOf(secret, http, { address })
     }
-    const principals = [await ask(outside), await two.byPassword(credentials({ address: inside }), webdav)]
+    const principals = [await ask(outside), await two.signIn.byPassword(credentials({ address: inside }), webdav)]
     const ended = () => principals.every(({ signal }) => signal.aborted)
 
     await one.users.update(ada.id, { allowFrom: ['192.0.2.0/24'] })
@@ -41,10 +41,10 @@ for (const engine of engines) {
 
     await one.users.update(ada.id, { expires: new Date(clock.time + 500) })
     t.ok(await until(ended))
-    principals.push(await ask(inside), two.forTask(ada.id))
+    principals.push(await ask(inside), two.principals.forTask(ada.id))
     clock.time += 500
     t.ok(await until(ended), 'the end of the account ends it at each node')
     await t.rejects(ask(inside), { code: 'unauthenticated', detail: 'account_expired' })
-    t.throws(() => two.forTask(ada.id), { code: 'unauthenticated', detail: 'account_expired' })
+    t.throws(() => two.principals.forTask(ada.id), { code: 'unauthenticated', detail: 'account_expired' })
   })
 }

@@ -81,7 +81,7 @@ void t.test('Gateway.open() closes the storages if a later step fails', async (t
   const begin = () => Gateway.open({ config, log, drivers: [local], protocols, admin: { password: 'x' } })
   const gateway = await begin()
   const [admin] = await gateway.store.users.all()
-  const task = await gateway.tasks.add(gateway.accounts.forTask(admin?.id ?? 0), {
+  const task = await gateway.tasks.add(gateway.accounts.principals.forTask(admin?.id ?? 0), {
     kind: 'offline_download',
     subject: { text: 'download' },
     plan: {},

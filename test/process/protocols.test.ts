@@ -50,7 +50,7 @@ const line: Protocol = {
 async function answer(gateway: ProtocolGateway, socket: Socket): Promise<void> {
   const [asked = ''] = (await once(createInterface(socket), 'line')) as string[]
   const [username = '', plain = '', path = ''] = asked.split(' ')
-  const principal = await gateway.accounts.byPassword(
+  const principal = await gateway.accounts.signIn.byPassword(
     { username, password: { plain }, address: socket.remoteAddress ?? '' },
     line,
   )
@@ -82,7 +82,7 @@ async function start(t: Test, protocols: readonly Protocol[] = all) {
   const stop = () => (stopped ??= daemon.stop())
   t.teardown(stop)
   const { gateway } = daemon
-  const fs = gateway.as(gateway.accounts.forTask(gateway.accounts.users.byName('admin')?.id ?? 0))
+  const fs = gateway.as(gateway.accounts.principals.forTask(gateway.accounts.users.byName('admin')?.id ?? 0))
   for (const path of ['/open.txt', '/closed/file.txt']) {
     if (path.startsWith('/closed')) await fs.mkdir(asPath('/closed'))
     await fs.write(asPath(path), sourceOf(`content of ${path}`))

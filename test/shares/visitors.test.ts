@@ -262,7 +262,7 @@ void t.test('the end of a share comes: nothing is opened, and what is open ends'
   const visitor = new Visitor(ann)
   t.match(await visitor.list(`/@s/${id}`), { code: 200 })
   const { creatorId } = ann.gateway.shares.get(id)!
-  const principal = ann.gateway.accounts.forShare(
+  const principal = ann.gateway.accounts.principals.forShare(
     creatorId,
     { id, mode: 'read' },
     { path: asPath('/home/ann/docs'), folds: false, end: new Date(expires) },

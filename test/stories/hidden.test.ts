@@ -26,7 +26,7 @@ async function hiding(t: Parameters<typeof startGateway>[0]): Promise<RunningGat
   const { gateway } = running
   const account = { ...user, basePath: root, role: 'general', permission, disabled: false, ssoId: '' } as const
   await gateway.accounts.users.create(account)
-  const admin = gateway.as(await gateway.accounts.byToken(gateway.settings.get('token'), http))
+  const admin = gateway.as(await gateway.accounts.tokens.principalOf(gateway.settings.get('token'), http))
   const options = { signal: new AbortController().signal }
   for (const folder of ['/ruled', '/ruled/secret dir', '/open']) await admin.mkdir(asPath(folder), options)
   for (const file of ['/ruled/secret.txt', '/ruled/secret dir/in', '/ruled/seen', '/open/file']) {
@@ -83,7 +83,7 @@ void t.test('WebDAV', async (t) => {
 
 void t.test('the answer about a lock on a hidden entry names the nearest folder that the user sees', async (t) => {
   const { davUrl, url, gateway } = await hiding(t)
-  const admin = gateway.as(await gateway.accounts.byToken(gateway.settings.get('token'), http))
+  const admin = gateway.as(await gateway.accounts.tokens.principalOf(gateway.settings.get('token'), http))
   const options = { signal: new AbortController().signal }
   await admin.mkdir(asPath('/ruled/sub'), options)
   for (const path of ['/ruled/sub/secret.txt', '/ruled/sub/secret dir/in', '/ruled/sub/seen']) {

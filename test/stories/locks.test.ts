@@ -162,7 +162,7 @@ void t.test('locks by WebDAV', async (t) => {
   // It measures the processor time of one process.
   await t.test('ten thousand locks in one folder do not slow other requests', { skip: withoutNodes }, async (t) => {
     const { gateway } = running
-    const principal = await gateway.accounts.byPassword(
+    const principal = await gateway.accounts.signIn.byPassword(
       { username: 'admin', password: { plain: running.adminPassword }, address: '127.0.0.1' },
       webdav,
     )

@@ -315,5 +315,5 @@ async function samplesWith(running: Gauged, key: string): Promise<Readonly<Recor
 }
 
 async function admin({ gateway }: Gauged) {
-  return gateway.accounts.byToken(gateway.settings.get('token'), http)
+  return gateway.accounts.tokens.principalOf(gateway.settings.get('token'), http)
 }

@@ -274,7 +274,7 @@ async function started(t: Test, isWritable: boolean) {
   const running = await startGateway(t, { driver: { name: 'Required' }, driverTypes })
   const { gateway, adminPassword } = running
   const admin = { username: 'admin', password: { plain: adminPassword }, address: '127.0.0.1' }
-  const fs = gateway.as(await gateway.accounts.byPassword(admin, http))
+  const fs = gateway.as(await gateway.accounts.signIn.byPassword(admin, http))
   return { clients: [await httpClient(running), webDavClient(running), await sftpClient(t, running)], fs }
 }
 

@@ -153,7 +153,7 @@ void t.test('a folder is used by keys alone', { skip: withoutBrowser }, async (t
 
 void t.test('a range of entries is selected whether or not it was in view', { skip: withoutBrowser }, async (t) => {
   const { served, page } = await opened(t)
-  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
+  const fs = served.gateway.as(await served.gateway.accounts.tokens.principalOf(served.token, http))
   const count = 1203
   for (let index = 0; index < count; index++) await fs.mkdir(asPath(`/many/${index}`), { parents: true })
   await signIn(page, 'admin', adminPassword)
@@ -176,7 +176,7 @@ void t.test('a range of entries is selected whether or not it was in view', { sk
 
 void t.test('a move whose request fails goes on there', { skip: withoutBrowser }, async (t) => {
   const { served, page } = await opened(t)
-  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
+  const fs = served.gateway.as(await served.gateway.accounts.tokens.principalOf(served.token, http))
   const count = 501
   for (let index = 0; index < count; index++) await fs.mkdir(asPath(`/many/${index}`), { parents: true })
   await fs.mkdir(asPath('/first'))

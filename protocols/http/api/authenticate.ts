@@ -1,6 +1,6 @@
 /** Authentication of API requests by their Authorization header, or by the cookie of the console. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Visit } from '../../../src/accounts/accounts.js'
+import type { Visit } from '../../../src/accounts/admission.js'
 import type { Principal } from '../../../src/accounts/principal.js'
 import { isGatewayError } from '../../../src/base/errors.js'
 import type { Awaitable } from '../../../src/contract/call-options.js'
@@ -37,9 +37,11 @@ function authenticated(
   const { gateway, protocol } = api
   const { accounts } = gateway
   const token = tokenOf(request)
-  if (token !== '') return accounts.byToken(token, protocol, visit)
+  if (token !== '') return accounts.tokens.principalOf(token, protocol, visit)
   const secret = consoleSecretOf(api, request)
-  return secret === undefined ? accounts.guest(protocol, visit.address) : byCookie(api, response, secret, visit)
+  return secret === undefined
+    ? accounts.principals.guest(protocol, visit.address)
+    : byCookie(api, response, secret, visit)
 }
 
 /** Whether the request is authenticated by a session of the console. */
@@ -48,7 +50,7 @@ export async function isOfConsole(api: HttpApi, request: IncomingMessage): Promi
   if (secret === undefined) return false
   try {
     const { address } = api.clientOf(request)
-    await api.gateway.accounts.byConsoleSession(secret, api.protocol, { address })
+    await api.gateway.accounts.consoleSessions.principalOf(secret, api.protocol, { address })
     return true
   } catch (error) {
     if (isGatewayError(error, 'unauthenticated', 'denied')) return false
@@ -60,7 +62,7 @@ async function byCookie(api: HttpApi, response: ServerResponse, secret: string, 
   // Caches may store responses to requests without Authorization (RFC 9111 §3.5).
   response.setHeader('Cache-Control', 'no-store')
   try {
-    return await api.gateway.accounts.byConsoleSession(secret, api.protocol, visit)
+    return await api.gateway.accounts.consoleSessions.principalOf(secret, api.protocol, visit)
   } catch (error) {
     // Scripts cannot remove it, and the guest could not be used as long as the browser sends it.
     if (isGatewayError(error, 'unauthenticated')) clearSessionCookie(api, response)

@@ -36,7 +36,7 @@ async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint
   if (caller instanceof Error) throw caller
   const answer = async () => {
     if (caller && needsRecentSignIn(endpoint, request)) {
-      if (!(await api.gateway.accounts.hasRecentSignIn(caller))) throw refused(recentSignInRefusal)
+      if (!(await api.gateway.accounts.signIn.isRecent(caller))) throw refused(recentSignInRefusal)
     }
     return endpoint.answer({ api, context, ...request, principal: caller })
   }

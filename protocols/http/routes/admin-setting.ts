@@ -70,7 +70,7 @@ export const adminSettingEndpoints = [
     data: z.array(settingData).readonly(),
     async answer({ api, principal, query }) {
       const rows = settingObjects(api.gateway.settings.rows(), query)
-      if (await api.gateway.accounts.hasRecentSignIn(principal)) return rows
+      if (await api.gateway.accounts.signIn.isRecent(principal)) return rows
       return rows.map((row) => (row.key === tokenKey ? { ...row, value: '' } : row))
     },
   }),

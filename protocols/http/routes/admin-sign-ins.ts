@@ -45,7 +45,7 @@ export const adminSignInEndpoints = [
     access: 'admin',
     data: z.array(lockedData).readonly(),
     async answer({ api: { gateway } }) {
-      return (await gateway.accounts.lockedSignIns()).map(({ kind, network, username, failures, until }) => ({
+      return (await gateway.accounts.lockedSignIns.list()).map(({ kind, network, username, failures, until }) => ({
         ...{ kind, network: network ?? null, username: username ?? null, failures },
         until: wireTime(until),
       }))
@@ -68,8 +68,8 @@ export const adminSignInEndpoints = [
     async answer({ api: { gateway }, fields: { network, username } }) {
       const { accounts } = gateway
       if ((network === '') === (username === '')) throw refused(notOne)
-      if (network !== '') await accounts.unlockNetwork(network)
-      else await withResponses({ not_found: unknownUser }, () => accounts.unlockUser(username))
+      if (network !== '') await accounts.lockedSignIns.unlockNetwork(network)
+      else await withResponses({ not_found: unknownUser }, () => accounts.lockedSignIns.unlockUser(username))
     },
   }),
 ]

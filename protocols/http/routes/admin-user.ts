@@ -171,8 +171,8 @@ export const adminUserEndpoints = [
       const { accounts } = gateway
       const limits = { grantedOnly: onlyGranted, allowFrom: allowedFrom }
       const changes = { ...user, ...limits, basePath, ssoId, password: password || undefined }
-      if (id === principal.userId && !accounts.isPermanentToken(tokenOf(context.req))) {
-        accounts.assertStaysIn(id, changes, api.clientOf(context.req).address)
+      if (id === principal.userId && !accounts.tokens.isPermanent(tokenOf(context.req))) {
+        accounts.admission.assertStaysIn(id, changes, api.clientOf(context.req).address)
       }
       const rights = rightsOf(gateway, id, ids, list)
       await withRowErrors(unknownUser, async () => {
@@ -224,9 +224,9 @@ export const adminUserEndpoints = [
     ],
     async answer({ api, context, query: { id, otp_code: code }, principal }) {
       const { accounts } = api.gateway
-      if (id === principal.userId && !accounts.isPermanentToken(tokenOf(context.req))) {
+      if (id === principal.userId && !accounts.tokens.isPermanent(tokenOf(context.req))) {
         const { address } = api.clientOf(context.req)
-        await withResponses({ unauthenticated: { code: 400 } }, () => accounts.disableTwoStep(id, { code, address }))
+        await withResponses({ unauthenticated: { code: 400 } }, () => accounts.twoStep.disable(id, { code, address }))
       } else {
         await withRowErrors(unknownUser, () => accounts.users.update(id, { otpSecret: '' }))
       }

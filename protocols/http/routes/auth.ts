@@ -1,6 +1,6 @@
 /** Sign-in and sign-out. */
 import { z } from 'zod'
-import type { Credentials } from '../../../src/accounts/accounts.js'
+import type { Credentials } from '../../../src/accounts/password-check.js'
 import { tokenOf } from '../api/authenticate.js'
 import { endpoint, type Call, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
@@ -101,7 +101,7 @@ export const authEndpoints = [
       if (!isSameOrigin(api, context.req)) throw refused(otherOrigin)
       const userAgent = context.req.headers['user-agent'] ?? ''
       const { row, secret } = await signIn(call, { plain: fields.password }, (credentials) =>
-        api.gateway.accounts.signInToConsole(credentials, { userAgent }),
+        api.gateway.accounts.signIn.openConsoleSession(credentials, { userAgent }),
       )
       const replaced = consoleSecretOf(api, context.req)
       if (replaced !== undefined) await api.gateway.accounts.consoleSessions.close(replaced)
@@ -124,7 +124,7 @@ export const authEndpoints = [
       const secret = consoleSecretOf(api, context.req)
       if (secret === undefined) throw refused(noConsoleSession)
       const proof = proofOf(api, context, { plain: password }, code)
-      await withResponses(signInResponses, () => api.gateway.accounts.confirmConsoleSession(secret, proof))
+      await withResponses(signInResponses, () => api.gateway.accounts.signIn.confirmConsoleSession(secret, proof))
     },
   }),
   endpoint({
@@ -139,10 +139,10 @@ export const authEndpoints = [
       const { accounts } = api.gateway
       const token = tokenOf(context.req)
       const { address } = api.clientOf(context.req)
-      if (token !== '') await accounts.signOut(token, address)
+      if (token !== '') await accounts.tokens.revoke(token, address)
       const secret = consoleSecretOf(api, context.req)
       if (secret === undefined) return
-      await accounts.signOutOfConsole(secret, address)
+      await accounts.consoleSessions.signOut(secret, address)
       clearSessionCookie(api, context.res)
     },
   }),
@@ -153,7 +153,7 @@ async function issueToken(
   call: Call<z.output<typeof plainFields>>,
   password: Credentials['password'],
 ): Promise<string> {
-  return signIn(call, password, (credentials) => call.api.gateway.accounts.signIn(credentials))
+  return signIn(call, password, (credentials) => call.api.gateway.accounts.signIn.issueToken(credentials))
 }
 
 /** Signs in with the name and the code of the request, by `work`. */

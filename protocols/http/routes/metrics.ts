@@ -37,7 +37,7 @@ export const metricsEndpoints = [
 
 function isPermitted(api: HttpApi, request: IncomingMessage): boolean {
   const { accounts, settings } = api.gateway
-  if (accounts.isPermanentToken(tokenOf(request))) return true
+  if (accounts.tokens.isPermanent(tokenOf(request))) return true
   // A page of another site must not read them through a browser at a permitted address.
   if (request.headers.origin !== undefined) return false
   const { address } = api.clientOf(request)

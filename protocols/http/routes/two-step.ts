@@ -69,7 +69,7 @@ export const twoStepEndpoints = [
       const { address } = api.clientOf(context.req)
       // Clients treat 401 as an expired session.
       return withResponses({ unauthenticated: { code: 400 } }, () =>
-        api.gateway.accounts.enableTwoStep(principal.userId, { secret, code, currentCode, address }),
+        api.gateway.accounts.twoStep.enable(principal.userId, { secret, code, currentCode, address }),
       )
     },
   }),
@@ -115,7 +115,7 @@ export const twoStepEndpoints = [
       const { address } = api.clientOf(context.req)
       const proof = { password: { plain: password }, address, signal: signalOf(context.res) }
       return withResponses({ wrong_credentials: wrongPassword }, async () => ({
-        codes: await api.gateway.accounts.renewRecoveryCodes(principal.userId, proof),
+        codes: await api.gateway.accounts.twoStep.renewRecoveryCodes(principal.userId, proof),
       }))
     },
   }),

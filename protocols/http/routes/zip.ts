@@ -215,7 +215,9 @@ function verifiedPrincipal(
   address: string,
 ): Principal {
   const { accounts, signedUrls } = gateway
-  return signedUrls.verifySelection(sign, selectionOf(fields), (id) => accounts.forSignature(id, protocol, address))
+  return signedUrls.verifySelection(sign, selectionOf(fields), (id) =>
+    accounts.principals.forSignature(id, protocol, address),
+  )
 }
 
 /** Who sends the request, or the error for one who may not: visitors need no account. */

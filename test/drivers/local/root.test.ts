@@ -64,7 +64,7 @@ void t.test('the reason why such a root is rejected is shown to the admin only',
   })
   t.match(gateway.storages.list().find(({ mountPath }) => mountPath === '/own')?.status, dataFolder)
   t.equal(await admin.names('/own'), 'failed')
-  const fs = gateway.as(await gateway.accounts.byToken(gateway.settings.get('token'), http))
+  const fs = gateway.as(await gateway.accounts.tokens.principalOf(gateway.settings.get('token'), http))
   const failure: unknown = await fs.list('/own' as never).catch((error: unknown) => error)
   t.ok(failure instanceof GatewayError)
   t.notMatch(String(failure), dataFolder)

@@ -597,7 +597,12 @@ void t.test('ten minutes after the sign-in no endpoint changes a credential', as
 
 async function signedIn({ gateway }: Served, caller: Caller): Promise<string> {
   const plain = caller === 'admin' ? 'admin password' : 'password'
-  return gateway.accounts.signIn({ username: caller, password: { plain }, code: undefined, address: '127.0.0.1' })
+  return gateway.accounts.signIn.issueToken({
+    username: caller,
+    password: { plain },
+    code: undefined,
+    address: '127.0.0.1',
+  })
 }
 
 void t.test('an invalid token is rejected, and does not authenticate the guest', async (t) => {
@@ -609,7 +614,7 @@ void t.test('an invalid token is rejected, and does not authenticate the guest',
   const dead = await admin.as('gone', able)
   await accounts.users.delete(accounts.users.byName('gone')?.id ?? 0)
   const signedOut = await signedIn(admin, 'admin')
-  await accounts.signOut(signedOut)
+  await accounts.tokens.revoke(signedOut)
   const unsigned = [{ ...header, alg: 'none' }, payload].map((part) =>
     Buffer.from(JSON.stringify(part)).toString('base64url'),
   )

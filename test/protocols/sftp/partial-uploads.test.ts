@@ -133,7 +133,10 @@ void t.test('stop() stores the uploads that it interrupts', async (t) => {
   await begin(protocol, '/stopped', 'half')
   await protocol.protocol.stop(AbortSignal.abort())
   const { accounts } = protocol.gateway
-  const ada = await accounts.byPassword({ username: 'ada', password: { plain: password }, address: '127.0.0.1' }, sftp)
+  const ada = await accounts.signIn.byPassword(
+    { username: 'ada', password: { plain: password }, address: '127.0.0.1' },
+    sftp,
+  )
   t.equal((await protocol.gateway.as(ada).stat(asPath('/stopped'))).size, 4)
 })
 

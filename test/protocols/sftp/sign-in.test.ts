@@ -153,7 +153,10 @@ void t.test('a user name or a password with bytes that are not UTF-8 is refused 
   }
   const dependencies = {
     settings: { bool: () => false, get: () => '' },
-    accounts: { byPassword, guest: () => ({ username: 'caf\ufffd', mayUseProtocol: true }) },
+    accounts: {
+      signIn: { byPassword },
+      principals: { guest: () => ({ username: 'caf\ufffd', mayUseProtocol: true }) },
+    },
   } as unknown as Parameters<typeof signIn>[0]
   const prompts = { once: () => undefined, prompt: (_: unknown, answer: (all: string[]) => void) => answer(['\ufffd']) }
   for (const context of [

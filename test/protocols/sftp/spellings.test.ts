@@ -37,7 +37,7 @@ async function startSession(t: Test, wait: () => Promise<void>) {
   }
   const running = await serveProtocol(t, gateway)
   const ada = gateway.accounts.users.list().find(({ username }) => username === 'ada')?.id ?? 0
-  await gateway.as(gateway.accounts.forTask(ada)).mkdir(asPath('/Users/Ada'), { parents: true })
+  await gateway.as(gateway.accounts.principals.forTask(ada)).mkdir(asPath('/Users/Ada'), { parents: true })
   await gateway.accounts.users.update(ada, { basePath: asPath('/users/ada') })
   const client = new PacketClient(await openChannel(await running.connect()))
   await client.start()

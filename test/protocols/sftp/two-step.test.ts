@@ -59,9 +59,9 @@ void t.test('an account with two-step verification is prompted for a code, which
   await t.rejects(signIn([password, first]), shut, 'a second time')
   const credentials = { username: 'ada', password: { plain: password }, address: '127.0.0.9' }
   const usedCode = { code: 'unauthenticated', detail: 'code_required' }
-  await t.rejects(protocol.gateway.accounts.signIn({ ...credentials, code: first }), usedCode)
+  await t.rejects(protocol.gateway.accounts.signIn.issueToken({ ...credentials, code: first }), usedCode)
   const next = code(30)
-  await protocol.gateway.accounts.signIn({ ...credentials, code: next })
+  await protocol.gateway.accounts.signIn.issueToken({ ...credentials, code: next })
   await t.rejects(signIn([password, next]), shut, 'the code was used for another protocol')
   await t.rejects(protocol.connect(), shut, 'the password alone')
 })
@@ -92,7 +92,7 @@ void t.test('wrong codes lock the address like wrong passwords', async (t) => {
   await t.rejects(signIn([password, code()]), shut)
   const elsewhere = { username: 'admin', password: { plain: 'a guess' }, address: '127.0.0.1' }
   const throttled = { code: 'throttled', detail: 'sign_in_throttled' }
-  await t.rejects(protocol.gateway.accounts.signIn(elsewhere), throttled, 'all protocols share one limiter')
+  await t.rejects(protocol.gateway.accounts.signIn.issueToken(elsewhere), throttled, 'all protocols share one limiter')
 })
 
 void t.test('an app password needs no code', async (t) => {

@@ -69,7 +69,11 @@ void t.test('access by WebDAV', async (t) => {
 
   await t.test('a Bearer token signs in like a password', async (t) => {
     const address = '127.0.0.1'
-    const token = await gateway.accounts.signIn({ username: 'reader', password: { plain: password }, address })
+    const token = await gateway.accounts.signIn.issueToken({
+      username: 'reader',
+      password: { plain: password },
+      address,
+    })
     const send = sender(running, { authorization: `Bearer ${token}` })
     t.equal((await send('GET', '/open/file')).status, 200)
     const wrong = await sender(running, { authorization: 'Bearer nonsense' })('GET', '/open/file')

@@ -16,7 +16,10 @@ async function serve(t: Test, tree: Partial<VirtualFs>): Promise<{ url: string; 
   const gateway = {
     config: { cors_origins: [] },
     log: { error: (details: object) => logged.push(details) },
-    accounts: { guest: () => principal({ username: 'guest' }), byToken: () => Promise.reject(new TypeError('secret')) },
+    accounts: {
+      principals: { guest: () => principal({ username: 'guest' }) },
+      tokens: { principalOf: () => Promise.reject(new TypeError('secret')) },
+    },
     as: () => ({
       assertAllowed: () => Promise.resolve(),
       stat: () => Promise.resolve(folder),

@@ -17,8 +17,8 @@ void t.test('a connection that repeats its credentials is verified once', async 
     permission: permissionBits.webdavRead,
   })
   let count = 0
-  const verify = accounts.byPassword.bind(accounts)
-  accounts.byPassword = (...args) => {
+  const verify = accounts.signIn.byPassword.bind(accounts.signIn)
+  accounts.signIn.byPassword = (...args) => {
     count += 1
     return verify(...args)
   }

@@ -228,7 +228,7 @@ void t.test('members of a group of admins are admins, whose own role and permiss
 })
 
 async function signedInAdmin(admin: Served): Promise<Served> {
-  const token = await admin.gateway.accounts.signIn({
+  const token = await admin.gateway.accounts.signIn.issueToken({
     username: 'admin',
     password: { plain: 'admin password' },
     address: '127.0.0.1',
@@ -250,7 +250,7 @@ void t.test('the guest may be in a group, and in none that makes admins', async 
   await admin.gateway.store.groups.setMembers(admins, [guest])
   await admin.gateway.accounts.reload()
   await admin.gateway.accounts.users.update(guest, { disabled: false })
-  t.equal(admin.gateway.accounts.guest(http, '127.0.0.1').role, 'guest')
+  t.equal(admin.gateway.accounts.principals.guest(http, '127.0.0.1').role, 'guest')
 })
 
 void t.test('of a change of a group that fails, nothing is stored', async (t) => {

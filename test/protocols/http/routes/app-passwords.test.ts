@@ -50,7 +50,7 @@ void t.test('app passwords are created, shown once, listed and deleted', async (
   t.strictSame(await ann.post(`/api/me/app_password/delete?id=${shown.id}`), done)
   t.match(await ann.post(`/api/me/app_password/delete?id=${shown.id}`), { code: 404 })
 
-  const { userId } = await admin.gateway.accounts.byToken(ann.token, http)
+  const { userId } = await admin.gateway.accounts.tokens.principalOf(ann.token, http)
   const path = '/api/admin/user/app_password'
   const { data: seen } = await admin.get(`${path}/list?uid=${userId}`)
   const [laptop] = (seen as { content: AppPassword[] }).content
@@ -74,7 +74,7 @@ void t.test('an app password signs in to WebDAV for an account with two-step ver
   const writer = await made({ name: 'writer' })
   const reader = await made({ name: 'reader', read_only: true })
   const stranger = await made({ name: 'stranger', protocols: ['sftp'] })
-  const { userId } = await gateway.accounts.byToken(admin.token, http)
+  const { userId } = await gateway.accounts.tokens.principalOf(admin.token, http)
   await gateway.accounts.users.update(userId, { otpSecret: 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567' })
 
   const ask = async (method: string, password: string, body?: string) => {

@@ -105,7 +105,7 @@ void t.test('list sorts and filters, with folders first', async (t) => {
 void t.test('a long listing, which is written in chunks, is complete', async (t) => {
   const served = await serve(t)
   const made: string[] = []
-  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
+  const fs = served.gateway.as(await served.gateway.accounts.tokens.principalOf(served.token, http))
   await fs.mkdir(asPath('/long'))
   for (let index = 0; index < 1100; index++) {
     const name = `${index} "name", of [brackets] <and> {worse} \u2028 ä😀`
@@ -143,11 +143,11 @@ void t.test('fifty concurrent listings of an uncached folder make one call of th
   const clients = 50
   const served = await serve(t)
   await served.put('/cold/file', 'content')
-  const { accounts } = served.gateway
+  const { tokens } = served.gateway.accounts
   const list = Reflect.get<MemoryDriver, 'pages'>(MemoryDriver.prototype, 'pages')
-  const signIn = accounts.byToken.bind(accounts)
+  const signIn = tokens.principalOf.bind(tokens)
   let asked = 0
-  t.capture(accounts, 'byToken', (...words: Parameters<typeof signIn>) => {
+  t.capture(tokens, 'principalOf', (...words: Parameters<typeof signIn>) => {
     asked++
     return signIn(...words)
   })
@@ -312,7 +312,7 @@ void t.test('a storage whose backend refuses its credentials does not look like 
 
 void t.test('a cached long listing reflects every change', async (t) => {
   const served = await serve(t)
-  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
+  const fs = served.gateway.as(await served.gateway.accounts.tokens.principalOf(served.token, http))
   const empty = { size: 0, rereadable: true, read: async () => Readable.from([]) }
   await fs.mkdir(asPath('/many'))
   for (let index = 0; index < 1500; index += 1) await fs.write(asPath(`/many/file ${index}.txt`), empty)
@@ -373,7 +373,7 @@ void t.test('the signatures of a cached long listing are those of the path by wh
 void t.test('a page of a large folder takes less than half of the work of the whole listing', async (t) => {
   const served = await serve(t)
   const ann = await served.as('ann', [])
-  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
+  const fs = served.gateway.as(await served.gateway.accounts.tokens.principalOf(served.token, http))
   const empty = { size: 0, rereadable: true, read: async () => Readable.from([]) }
   await fs.mkdir(asPath('/many'))
   for (let index = 0; index < 10_000; index += 1) await fs.write(asPath(`/many/file ${index}.txt`), empty)

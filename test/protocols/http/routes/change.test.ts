@@ -212,7 +212,7 @@ void t.test('remove deletes members of a folder', async (t) => {
 void t.test('changes of a locked file are rejected with 423', async (t) => {
   const served = await serve(t)
   await served.put('/a/file', '1')
-  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
+  const fs = served.gateway.as(await served.gateway.accounts.tokens.principalOf(served.token, http))
   await fs.lock(asPath('/a/file'), { scope: 'exclusive', deep: false, owner: '', seconds: 60 })
   const locked = { code: 423, message: 'locked by admin', data: null }
   t.strictSame(await served.put('/a/file', '2'), locked)

@@ -386,7 +386,7 @@ void t.test('what is allowed is judged again when the file is published', async 
   await delay(50)
   t.match(await ended.complete(), { code: 401 })
   t.equal(await new Upload(served, '/cat', Buffer.of()).stored(), undefined)
-  const token = await served.gateway.accounts.signIn({
+  const token = await served.gateway.accounts.signIn.issueToken({
     username: 'cat',
     password: { plain: 'another' },
     code: undefined,

@@ -224,7 +224,7 @@ void t.test('a secret of two-step verification is replaced with a code of the ol
 
   moveClock(2 * minutes)
   const proof = { password: { plain: 'password' }, address: '127.0.0.1' }
-  const [code = ''] = await accounts.renewRecoveryCodes(id, proof)
+  const [code = ''] = await accounts.twoStep.renewRecoveryCodes(id, proof)
   t.strictSame(await verify(third, { current_code: code }), done, 'a recovery code serves as well')
   moveClock(3 * minutes)
   t.strictSame(await verify(first, { current_code: code }), wrong)

@@ -1,0 +1,43 @@
+/** Whose attempts to sign in are refused after too many failures, on all nodes: what admins see and end of it. */
+import { GatewayError } from '../base/errors.js'
+import { networkOf } from '../net/addresses.js'
+import type { LockedOut, LockedParty } from './limiter.js'
+import type { Users } from './users.js'
+
+/** Whose attempts to sign in are refused. */
+export interface LockedSignIn extends Pick<LockedParty, 'kind' | 'failures'> {
+  /** As of `networkOf`. Undefined: from everywhere. */
+  readonly network: string | undefined
+  /** Undefined if all names are refused, and for a name that no account has: it can be a mistyped password. */
+  readonly username: string | undefined
+  /** When an attempt is accepted again, unless another one fails before. */
+  readonly until: Date
+}
+
+export class LockedSignIns {
+  constructor(
+    private readonly lockedOut: LockedOut,
+    private readonly users: Pick<Users, 'byName' | 'get'>,
+    private readonly now: () => number,
+  ) {}
+
+  async list(): Promise<readonly LockedSignIn[]> {
+    const locked = await this.lockedOut.list()
+    return locked.map(({ kind, network, account = '', failures, left }) => {
+      const user = kind === 'codes' ? this.users.get(Number(account)) : this.users.byName(account)
+      return { kind, network, username: user?.username, failures, until: new Date(this.now() + left) }
+    })
+  }
+
+  /** Forgets the failed sign-ins of an address, or of a network as `list` names it. */
+  async unlockNetwork(network: string): Promise<void> {
+    await this.lockedOut.unlockNetwork(networkOf(network))
+  }
+
+  /** Forgets the failed sign-ins and wrong codes of a user. Rejects with `not_found`. */
+  async unlockUser(username: string): Promise<void> {
+    const user = this.users.byName(username)
+    if (user === undefined) throw new GatewayError('not_found', { detail: 'account_missing' })
+    await this.lockedOut.unlockAccount(user)
+  }
+}
