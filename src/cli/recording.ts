@@ -77,7 +77,15 @@ export function isRecorded(words: string): boolean {
   return words in kinds
 }
 
-/** Runs what a command does in an open data folder, and records it if the command changes something. */
+/** The daemon has done what the command of these flags does, and has recorded it. */
+export function doneByDaemon(flags: object): void {
+  commands.delete(flags)
+}
+
+/**
+ * Runs what a command does in an open data folder, and records it if the command changes something, unless the daemon
+ * has.
+ */
 export async function recorded<T>(
   flags: object,
   { store, settings }: { readonly store: Pick<Store, 'audit'>; readonly settings: Pick<Settings, 'bool'> },
@@ -96,6 +104,6 @@ export async function recorded<T>(
     await store.audit.insert([{ ...event, ...outcomeOf(toGatewayError(error)) }]).catch(() => undefined)
     throw error
   }
-  await store.audit.insert([{ ...event, result: 'done' }])
+  if (commands.has(flags)) await store.audit.insert([{ ...event, result: 'done' }])
   return result
 }

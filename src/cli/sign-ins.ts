@@ -7,6 +7,7 @@ import { plainAddress } from '../net/addresses.js'
 import { askDaemon } from './daemon-request.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
+import { doneByDaemon } from './recording.js'
 import { findUser } from './users.js'
 
 /** As the daemon, which alone knows them if nobody else uses its database, sends them. */
@@ -61,10 +62,9 @@ export function addSignInCommands(program: Command): void {
         }
         const fields = user === undefined ? { network: address } : { username: user }
         const told = await askDaemon(folder, '/api/admin/sign-ins/unlock', fields)
-        if (told === undefined) {
-          if (user === undefined) await folder.accounts.lockedSignIns.unlockNetwork(address ?? '')
-          else await folder.accounts.lockedSignIns.unlockUser(user)
-        }
+        if (told !== undefined) doneByDaemon(flags)
+        else if (user === undefined) await folder.accounts.lockedSignIns.unlockNetwork(address ?? '')
+        else await folder.accounts.lockedSignIns.unlockUser(user)
         print(flags, fields, `the failed sign-ins of ${user ?? address ?? ''} are forgotten`)
       }),
     )

@@ -5,6 +5,7 @@ import t from 'tap'
 import { csv } from '../../src/audit/forms.js'
 import { asPath } from '../../src/base/path.js'
 import { openStore } from '../../src/database/store.js'
+import type { Store } from '../../src/database/tables.js'
 import { anEvent } from '../audit/an-event.js'
 import { startGateway } from '../gateway.js'
 import { storeOf, storeVariables } from '../store-location.js'
@@ -80,6 +81,10 @@ void t.test('commands of the audit read while a daemon runs, and when none does'
   t.match(await run(['sign-ins', 'unlock', '--address', '127.0.0.1']), { status: 0, out: /are forgotten/ })
   t.equal(await signIn('wrong'), 400)
   t.match(await run(['sign-ins', 'list', '--json']), { out: '[]\n' })
+  const unlocked = async (store: Pick<Store, 'audit'>) =>
+    (await store.audit.after(0, { kinds: ['signin.unlocked'], result: 'done' }, 10)).map(({ actor }) => actor.protocol)
+  await until(async () => (await unlocked(gateway.store)).length > 0)
+  t.same(await unlocked(gateway.store), ['http'], 'what the daemon has done is one event, that of the daemon')
 
   await running.stop()
   t.strictSame((await run(['audit', ...to, '--kind', 'file.stored,moved,removed'])).out, `${text.join('\n')}\n`)
@@ -88,5 +93,6 @@ void t.test('commands of the audit read while a daemon runs, and when none does'
   for (let n = 0; n < 5; n++) await store.signIns.record({ kind: 'password', network: '192.0.2.9', account: 'admin' })
   t.match((await run(['sign-ins', 'list'])).out, /^address +192\.0\.2\.9 +5/m, 'what nodes have left in the database')
   t.match(await run(['sign-ins', 'unlock', '--user', 'admin']), { status: 0 })
+  t.same(await unlocked(store), ['http', 'command line'])
   t.match(await run(['sign-ins', 'list', '--json']), { out: '[]\n' })
 })
