@@ -51,6 +51,7 @@ import { spooledFiles, uploadTasks } from '../tasks/upload-tasks.js'
 import { InPlaceHandles } from '../transfer/in-place-handles.js'
 import { Intents } from '../transfer/intents.js'
 import { TaskUploads } from '../transfer/task-uploads.js'
+import { nameOfSubject } from '../tree/explain.js'
 import { Rules } from '../tree/folder-rules.js'
 import { Followers } from '../tree/followers.js'
 import { Grants } from '../tree/grants.js'
@@ -297,6 +298,7 @@ function treeOf(core: Core, { pathLocks, intents }: Storages, search: Search): T
       bandwidth,
     },
     ...{ pathLocks, intents, search },
+    nameOfSubject: (grant) => nameOfSubject(accounts, grant),
     isBaseFolder: (folder) => accounts.users.list().some(({ basePath }) => basePath === folder),
     bases: new BaseFolders({ mounts, mountedTree, locks, pathLocks, events, log }),
     inPlaceHandles: new InPlaceHandles(events),

@@ -11,7 +11,6 @@ import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { parentOf, root, under, within, type Path } from '../base/path.js'
 import { listedRights, type ListedRight } from '../base/rights.js'
-import type { Grant } from '../database/rows.js'
 import type { MountedTree } from '../mounts/mounted-tree.js'
 import type { TreeDependencies } from './dependencies.js'
 import { Change, type Authority, type ChangePlan, type ResolvedPath } from './change.js'
@@ -404,7 +403,10 @@ export class Access implements Authority {
     const { verdict, decidedBy } = explainVerdict(this.principal, action, at, this.#ruled(at))
     if (verdict === 'allow') return undefined
     const { step, grants, rule, permissions } = decidedBy
-    if (grants.length > 0) return grants.map(nameOfGrant).join(', ')
+    if (grants.length > 0) {
+      const { nameOfSubject } = this.dependencies
+      return grants.map((grant) => `the grant of ${nameOfSubject(grant)} at ${grant.path}`).join(', ')
+    }
     if (rule !== undefined) return `the folder rule at ${rule.path}`
     return permissions.length > 0 ? `the permission ${permissions.map(permissionName).join(', ')}` : step
   }
@@ -632,8 +634,4 @@ export function needsSignature(
   return (
     mounts.rowOf(at)?.enableSign === true || onePath.isRestricted(at, rules.nearest(at)) || grants.deniesReading(at)
   )
-}
-
-function nameOfGrant({ userId, groupId, path }: Grant): string {
-  return `the grant of ${groupId === undefined ? `user:${userId}` : `group:${groupId}`} at ${path}`
 }

@@ -17,7 +17,7 @@ import type { Intents } from '../transfer/intents.js'
 import type { DownloadRouting } from '../download-urls/download-routing.js'
 import type { Rules } from './folder-rules.js'
 import type { Followers } from './followers.js'
-import type { Grants } from './grants.js'
+import type { Grant, Grants } from './grants.js'
 import type { Locks } from '../locks/webdav-locks.js'
 import type { BaseFolders } from './missing-folders.js'
 
@@ -29,6 +29,8 @@ export interface TreeDependencies {
   readonly bases: Pick<BaseFolders, 'ensure' | 'forget'>
   /** Whether the folder is the base folder of a user. */
   readonly isBaseFolder: (folder: Path) => boolean
+  /** Who a grant is of, in words for admins. */
+  readonly nameOfSubject: (grant: Pick<Grant, 'userId' | 'groupId'>) => string
   readonly rules: Rules
   readonly grants: Grants
   readonly followers: Followers

@@ -31,13 +31,14 @@ export interface ExplainQuestion {
   readonly address?: string | undefined
 }
 
+interface Named {
+  readonly users: Pick<Accounts['users'], 'get'>
+  readonly groups: Pick<Accounts['groups'], 'get'>
+}
+
 /** What an explanation is made from. */
 export interface ExplainSources {
-  readonly accounts: {
-    readonly principals: Pick<Accounts['principals'], 'forExplanation'>
-    readonly users: Pick<Accounts['users'], 'get'>
-    readonly groups: Pick<Accounts['groups'], 'get'>
-  }
+  readonly accounts: Named & { readonly principals: Pick<Accounts['principals'], 'forExplanation'> }
   readonly rules: Rules
   readonly grants: Grants
   readonly storages: readonly StorageRow[]
@@ -190,7 +191,9 @@ class Words {
     const bits = permissions.reduce((sum, permission) => sum | permissionBits[permission], 0)
     const missing = bits & ~(users.get(userId)?.permission ?? 0)
     const givers = membership.groups.filter((id) => ((groups.get(id)?.permission ?? 0) & missing) !== 0)
-    return givers.length === 0 ? '' : ` by ${givers.map((id) => this.#group(id)).join(', ')}`
+    return givers.length === 0
+      ? ''
+      : ` by ${givers.map((groupId) => nameOfSubject(this.sources.accounts, { groupId })).join(', ')}`
   }
 
   #grantOf(grants: readonly Grant[]): string {
@@ -198,19 +201,12 @@ class Words {
     // Several are spellings of one path.
     const paths = [...new Set(grants.map(({ path }) => path))]
     const ofPath = (at: Path) => {
-      const subjects = grants.filter(({ path }) => path === at).map((each) => this.#subjectOf(each))
+      const subjects = grants
+        .filter(({ path }) => path === at)
+        .map((each) => nameOfSubject(this.sources.accounts, each))
       return `the grant of ${subjects.slice(0, maxNotes).join(', ')} at ${at}`
     }
     return paths.map(ofPath).join(' and ')
-  }
-
-  #subjectOf({ userId, groupId }: Grant): string {
-    if (groupId !== undefined) return this.#group(groupId)
-    return userId === undefined ? 'nobody' : (this.sources.accounts.users.get(userId)?.username ?? `user ${userId}`)
-  }
-
-  #group(id: number): string {
-    return `the group ${this.sources.accounts.groups.get(id)?.name ?? id}`
   }
 
   notes(right: Right): readonly string[] {
@@ -273,4 +269,10 @@ class Words {
     }
     return notes
   }
+}
+
+/** Who a grant is of, in words for admins. */
+export function nameOfSubject({ users, groups }: Named, { userId, groupId }: Partial<Grant>): string {
+  if (groupId !== undefined) return `the group ${groups.get(groupId)?.name ?? groupId}`
+  return userId === undefined ? 'nobody' : (users.get(userId)?.username ?? `user ${userId}`)
 }

@@ -237,6 +237,7 @@ export async function newTree(
     mounts,
     mountedTree,
     isBaseFolder: () => false,
+    nameOfSubject: () => 'somebody',
     bases: new BaseFolders({ mounts, mountedTree, locks, pathLocks, events, log }),
     rules,
     grants,
