@@ -6,7 +6,7 @@ import type { Call } from './endpoint.js'
 import { ApiError, toErrorResponse } from './errors.js'
 import type { HttpApi } from './http-api.js'
 
-type Asked = Pick<Call, 'params' | 'query' | 'fields'>
+type Asked = Partial<Pick<Call, 'params' | 'query' | 'fields'>>
 
 /** Names of fields and parameters that say what a request is about, the best first. None of them is a secret. */
 const subjects = ['username', 'name', 'mount_path', 'title', 'path', 'network', 'key', 'id', 'ids', 'user_id']

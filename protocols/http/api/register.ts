@@ -69,7 +69,11 @@ async function parsed(
 async function callerOf(api: HttpApi, { req, res }: Exchange, endpoint: Endpoint): Promise<Principal | Error> {
   try {
     const principal = await principalOf(api, req, res, endpoint.setsUpTwoStep)
-    assertAllowed(principal, endpoint)
+    const check = () => assertAllowed(principal, endpoint)
+    // The body of a request that is refused is not read: the event does not say what it is about.
+    if (endpoint.event && !isAllowed(endpoint.access, principal))
+      await recorded(api, endpoint.event, principal, {}, check)
+    else check()
     return principal
   } catch (error) {
     if (error instanceof Error) return error
