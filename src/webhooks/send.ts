@@ -51,6 +51,8 @@ export async function send({ url: text, headers, body, egress, signal, timeout, 
     outgoing.once('close', () => clearTimeout(timer))
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       outgoing.once('response', resolve).on('error', reject).end(body)
+      // Node drops an answer of 101 without an event of its own.
+      outgoing.once('close', () => reject(new GatewayError('unavailable', { reason: 'the server sent no response' })))
     })
     await ignoreBody(response)
     return { status: response.statusCode ?? 0, retryAfter: retryAfter(response.headers, now()) }

@@ -1,6 +1,6 @@
 /** Webhooks over a database: what they get, what receivers answer, and what follows. Time is that of the tests. */
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { asPath } from '../../src/base/path.js'
@@ -207,6 +207,8 @@ void t.test('fields that a webhook cannot have are refused', async (t) => {
     { url: `http://example.org/${'x'.repeat(2048)}` },
     { url, name: ' ' },
     { url, name: 'x'.repeat(256) },
+    { url, name: 'a\0b' },
+    { url, name: 'a\nb' },
     { url, kinds: ['file.eaten'] },
     { url, kinds: ['task.ended.failed'] },
     { url, kinds: ['.*'] },
@@ -337,6 +339,47 @@ void t.test('a receiver that hangs delays no other one', async (t) => {
   t.ok(await until(async () => (await opened.store.webhookDeliveries.next(id, 20)).some((row) => row.attempts > 0)))
   const failed = (await opened.store.webhookDeliveries.next(id, 20)).find((row) => row.attempts > 0)
   t.match(failed, { lastStatus: undefined, lastError: 'the server does not answer in time' })
+})
+
+void t.test('a receiver that gives no response, or one without an end, has failed or is left', async (t) => {
+  const { webhooks, add } = await open(t, { timeout: 2000 })
+  const ends = '\r\nContent-Length: 0\r\n\r\n'
+  const again = (socket: Socket, text: string, first = text) => {
+    socket.write(first)
+    const timer = setInterval(() => socket.write(text), 20)
+    socket.once('close', () => clearInterval(timer))
+  }
+  const late = /does not answer in time/
+  for (const [what, answer, outcome] of [
+    ['nothing', (socket: Socket) => socket.destroy(), { status: undefined, error: /ECONNRESET/ }],
+    [
+      'another protocol',
+      (socket: Socket) => socket.write('HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'),
+      { status: undefined, error: 'the server sent no response' },
+    ],
+    ['no HTTP', (socket: Socket) => socket.write('SSH-2.0-x\r\n'), { error: /malformed/ }],
+    [
+      'very long headers',
+      (socket: Socket) => socket.write(`HTTP/1.1 200 x\r\na: ${'b'.repeat(1e6)}`),
+      { error: /malformed/ },
+    ],
+    ['only "go on"', (socket: Socket) => again(socket, 'HTTP/1.1 100 x\r\n\r\n'), { error: late }],
+    ['headers without an end', (socket: Socket) => again(socket, 'a: b\r\n', 'HTTP/1.1 200 x\r\n'), { error: late }],
+    ['an unknown status', (socket: Socket) => socket.end(`HTTP/1.1 999 x${ends}`), { status: 999, error: /999/ }],
+    [
+      'a huge body',
+      (socket: Socket) => socket.write(`HTTP/1.1 200 x\r\nContent-Length: 9999999999\r\n\r\n${'x'.repeat(1e6)}`),
+      { status: 200, error: undefined },
+    ],
+  ] as const) {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined).once('data', () => answer(socket))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const { id } = await add({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, name: what })
+    t.match(await webhooks.test(id), outcome, what)
+  }
 })
 
 void t.test('only an address that the guard allows, and a valid certificate, get events', async (t) => {
