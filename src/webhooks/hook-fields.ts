@@ -23,8 +23,8 @@ export type HookChanges = { readonly [Field in keyof HookFields]?: HookFields[Fi
 
 /** The fields that are given, as they are stored. Throws `invalid`. */
 export function checkedFields({ name, url, kinds, paths, enabled }: HookChanges): Partial<HookFields> {
-  if (name !== undefined && (name.trim() === '' || Buffer.byteLength(name) > 255 || !name.isWellFormed())) {
-    throw invalid('a webhook needs a name of at most 255 bytes')
+  if (name !== undefined && !isName(name)) {
+    throw invalid('a webhook needs a name of at most 255 bytes without control characters')
   }
   if (kinds !== undefined) checkKinds(kinds)
   if (paths !== undefined) pathsMatcher(paths)
@@ -35,6 +35,10 @@ export function checkedFields({ name, url, kinds, paths, enabled }: HookChanges)
     ...(paths !== undefined && { paths }),
     ...(enabled !== undefined && { enabled }),
   }
+}
+
+function isName(text: string): boolean {
+  return text.trim() !== '' && Buffer.byteLength(text) <= 255 && text.isWellFormed() && !/\p{Cc}/u.test(text)
 }
 
 function checkedUrl(text: string): string {
