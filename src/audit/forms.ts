@@ -49,7 +49,7 @@ function csvLine(values: readonly EventObject[keyof EventObject][]): string {
 
 function csvCell(value: EventObject[keyof EventObject]): string {
   const text = Array.isArray(value) ? value.join(' ') : String(value ?? '')
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 

@@ -41,6 +41,8 @@ void t.test('CSV quotes what would end a cell, and marks what a spreadsheet woul
     ['@sum', "'@sum"],
     ['\t=1', "'\t=1"],
     ['\r=1', `"'\r=1"`],
+    ['\n=1', `"'\n=1"`],
+    ['＝1', "'＝1"],
     ['="a",b', `"'=""a"",b"`],
     ['a=b', 'a=b'],
   ] as const) {
