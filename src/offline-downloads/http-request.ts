@@ -75,9 +75,11 @@ function sendOnce(url: URL, { egress, signal, headers }: RequestOptions, timeout
       response.on('error', () => undefined)
       resolve(response)
     })
-    request.on('error', (error) => {
+    request.on('error', reject)
+    // Node drops an answer of 101 without an event of its own.
+    request.once('close', () => {
       clearTimeout(timer)
-      reject(connectionError(error))
+      reject(new GatewayError('unavailable', { reason: 'the server sent no response' }))
     })
     request.end()
   }).catch((error: unknown) => {

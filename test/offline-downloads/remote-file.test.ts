@@ -164,6 +164,13 @@ void t.test('a server that stalls, or sends bytes too slowly, is given up', asyn
   })
 })
 
+void t.test('a server that goes on in another protocol has failed', async (t) => {
+  const server = await startScripted(t, (_request, answer) => {
+    answer.socket?.write('HTTP/1.1 101 Other\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n')
+  })
+  await t.rejects(fetched(server.url), { code: 'unavailable', reason: 'the server sent no response' })
+})
+
 void t.test('a server that sends too slowly is given up after five connections', async (t) => {
   const headers = { etag: '"one"', 'accept-ranges': 'bytes' }
   const trickling = await startScripted(t, (request, answer) => {
