@@ -1,5 +1,5 @@
 /** Gateways for tests: one in the process of the test, and the real daemon as a child process that can be killed. */
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { cp, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { driverTypes } from '../drivers/index.js'
 import type { AnyDriverType } from '../src/contract/driver-type.js'
@@ -306,4 +307,11 @@ export async function startDaemon(
 export async function storageStarted({ davUrl, adminPassword }: Daemon): Promise<void> {
   const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
   while (!(await fetch(davUrl, { method: 'HEAD', headers: { authorization } })).ok) await wait(100)
+}
+
+/** The processes that serve for a daemon with several workers. Needs the program `ps`. */
+export async function workersOf({ pid }: Pick<Daemon, 'pid'>): Promise<readonly number[]> {
+  const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=,args=', '--ppid', String(pid)])
+  const lines = stdout.split('\n').filter((line) => line.includes('main.js serve'))
+  return lines.map((line) => Number.parseInt(line, 10))
 }

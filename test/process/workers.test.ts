@@ -1,23 +1,19 @@
 /** Several workers serve one data folder as one process does. */
-import { execFile } from 'node:child_process'
 import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { processStartTime } from '../../src/installation/instance.js'
 import { openStore } from '../../src/database/store.js'
 import { startScripted } from '../offline-downloads/scripted-server.js'
 import { startRclone } from '../drivers/rclone/mount.js'
-import { startDaemon, type Daemon } from '../gateway.js'
+import { startDaemon, workersOf, type Daemon } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { startAria2 } from '../servers/aria2.js'
 import { freePorts } from '../servers/free-port.js'
 import { storeOf } from '../store-location.js'
 import { until } from '../until.js'
-
-const run = promisify(execFile)
 
 interface Answer {
   readonly status: number
@@ -71,16 +67,6 @@ async function tokenOf(daemon: Daemon): Promise<string> {
 
 async function startWorkers(t: Test): Promise<Daemon> {
   return startDaemon(t, { environment: { TIDEGATE_WORKERS: '2' } })
-}
-
-async function workersOf({ pid }: Daemon): Promise<readonly number[]> {
-  const { stdout } = await run('ps', ['-o', 'pid=', '--ppid', String(pid)])
-  const pids = stdout.trim().split(/\s+/).map(Number)
-  const { stdout: commands } = await run('ps', ['-o', 'pid=,args=', '-p', pids.join(',')])
-  return commands
-    .split('\n')
-    .filter((line) => line.includes('main.js serve'))
-    .map((line) => Number.parseInt(line, 10))
 }
 
 const skip = lacks('ps')

@@ -14,6 +14,8 @@ const sizes = {
   TIDEGATE_CHAOS_SECONDS: '1800',
   TIDEGATE_RIGHTS_CASES: '100000',
   TIDEGATE_RIGHTS_PROTOCOL_CASES: '3000',
+  TIDEGATE_AUDIT_OPERATIONS: '10000',
+  TIDEGATE_REFUSALS: '1000000',
   TIDEGATE_SAMPLING: '1',
   TIDEGATE_VARIANTS: 'all',
 }
@@ -24,6 +26,8 @@ const stories = [
   'stories/kill',
   'stories/transfers-kill',
   'stories/hostile',
+  'stories/audit',
+  'stories/audit-limits',
   'stories/webdav-load',
   'stories/rclone-kills',
   'security/turns',

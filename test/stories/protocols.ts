@@ -161,8 +161,12 @@ export async function connectSftp(where: Where, who: Who): Promise<ProtocolClien
     if (message?.includes('locked') === true) return 'locked'
     return message?.includes('exists') === true ? 'exists' : 'failed'
   }
+  // What is asked when the connection has ended is never answered.
+  const ended = new Promise<'failed'>((resolve) => {
+    for (const each of [client, sftp]) each.once('close', () => resolve('failed'))
+  })
   const run = (work: (done: (error?: Error | null) => void) => void): Promise<Answer> =>
-    new Promise((resolve) => work((error) => resolve(error ? told(error) : 'done')))
+    Promise.race([ended, new Promise<Answer>((resolve) => work((error) => resolve(error ? told(error) : 'done')))])
   return {
     protocol: 'sftp',
     put: (path, content) => run((done) => sftp.writeFile(path, content, done)),

@@ -13,8 +13,8 @@ export interface TaskShown {
   readonly status: string
 }
 
-/** Signs in as admin. A request to a daemon that is being killed resolves to undefined. */
-export async function connect(daemon: Pick<Daemon, 'url' | 'adminPassword'>) {
+/** Signs in, by default as admin. A request to a daemon that is being killed resolves to undefined. */
+export async function connect(daemon: Pick<Daemon, 'url' | 'adminPassword'>, username = 'admin') {
   const send = async (path: string, init: RequestInit): Promise<unknown> => {
     try {
       const response = await fetch(daemon.url + path, init)
@@ -27,7 +27,7 @@ export async function connect(daemon: Pick<Daemon, 'url' | 'adminPassword'>) {
     }
   }
   const json = { 'Content-Type': 'application/json' }
-  const login = JSON.stringify({ username: 'admin', password: daemon.adminPassword })
+  const login = JSON.stringify({ username, password: daemon.adminPassword })
   const signedIn = await send('/api/auth/login', { method: 'POST', headers: json, body: login })
   const Authorization = (signedIn as { token: string }).token
   return {
