@@ -107,9 +107,11 @@ export async function replaceInstallation(
       const named = { readUsers: newIds(rule.readUsers), writeUsers: newIds(rule.writeUsers) }
       await new RulesTable(within).insert({ ...rule, ...named })
     }
-    for (const { roots, visits, ...share } of shares) {
-      await new SharesTable(within).insert({ ...share, creatorId: ids.get(share.creatorId) ?? 0 }, roots, visits)
-    }
+    await new SharesTable(within).insertAll(
+      shares.map(({ roots, visits, ...share }) => {
+        return { row: { ...share, creatorId: ids.get(share.creatorId) ?? 0 }, roots, visits }
+      }),
+    )
     await new SettingsTable(within).set(settings)
   })
 }

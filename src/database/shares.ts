@@ -57,6 +57,15 @@ const rootColumns: Columns<ShareRoot> = {
 /** How many ids one SQL statement may have. */
 const idsPerQuery = 1000
 
+/** How many shares one SQL statement stores: each may have long texts. */
+const sharesPerInsert = 100
+
+export interface NewShare {
+  readonly row: ShareRow
+  readonly roots: readonly Path[]
+  readonly visits: number
+}
+
 export class SharesTable {
   constructor(private readonly database: Database) {}
 
@@ -66,10 +75,17 @@ export class SharesTable {
   }
 
   async insert(row: ShareRow, roots: readonly Path[], visits: number): Promise<void> {
+    await this.insertAll([{ row, roots, visits }])
+  }
+
+  async insertAll(shares: readonly NewShare[]): Promise<void> {
     await this.database.transaction(async (query) => {
-      await query('shares').insert(writeRow(columns, row))
-      await query('share_use').insert({ share_id: row.id, accessed: visits, uploaded_bytes: 0, uploaded_files: 0 })
-      await setRoots(query, row.id, roots)
+      for (let at = 0; at < shares.length; at += sharesPerInsert) {
+        const part = shares.slice(at, at + sharesPerInsert)
+        await query('shares').insert(part.map(({ row }) => writeRow(columns, row)))
+        await query('share_use').insert(part.map(useOf))
+        for (const { row, roots } of part) await query('share_roots').insert(rootsOf(row.id, roots))
+      }
     })
   }
 
@@ -112,6 +128,14 @@ export class SharesTable {
     }
     return used
   }
+}
+
+function useOf({ row, visits }: NewShare) {
+  return { share_id: row.id, accessed: visits, uploaded_bytes: 0, uploaded_files: 0 }
+}
+
+function rootsOf(shareId: string, paths: readonly Path[]) {
+  return paths.map((path, position) => ({ share_id: shareId, path, position, removed: false }))
 }
 
 /** A root that keeps its path keeps its row. */

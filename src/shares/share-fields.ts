@@ -56,10 +56,9 @@ export function checkShareId(id: string): string {
   return id
 }
 
-/** Throws `invalid` if there can be no more shares, or none of this creator. `shares`: all that there are. */
-export function checkShareCount(shares: readonly Pick<ShareRow, 'creatorId'>[], creatorId: number): void {
-  const own = shares.filter((share) => share.creatorId === creatorId)
-  if (shares.length >= maxShares || own.length >= maxSharesOfUser) {
+/** Throws `invalid` if there can be no more shares, or none of one creator. `own`: how many of `all` the creator has. */
+export function checkShareCount(all: number, own: number): void {
+  if (all >= maxShares || own >= maxSharesOfUser) {
     throw invalid(`there can be at most ${maxShares} shares, and ${maxSharesOfUser} of one user`)
   }
 }

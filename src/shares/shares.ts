@@ -104,7 +104,8 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
     checkShareFields(fields)
     checkModeFields(fields)
     checkRoots(roots, fields.mode)
-    checkShareCount([...this.#byId.values()], fields.creatorId)
+    const own = [...this.#byId.values()].filter(({ creatorId }) => creatorId === fields.creatorId)
+    checkShareCount(this.#byId.size, own.length)
     const isTaken = (other: string) => this.#byId.has(other)
     const chosen = id === '' ? randomShareId(isTaken) : checkShareId(id)
     await takenIdKnown(

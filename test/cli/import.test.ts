@@ -238,6 +238,44 @@ void t.test(
 )
 
 void t.test(
+  'File Browser: a user has at most 1,000 shares, and all of them are stored',
+  { skip: withoutSqlite },
+  async (t) => {
+    const made = await folder(t)
+    const links = Array.from({ length: 1002 }, (_, at) => {
+      return { hash: `link-${at}`, path: `/${at}`, userID: 1, expire: 0, password_hash: '' }
+    })
+    // The id of another one.
+    links.push({ hash: 'link-0', path: '/again', userID: 1, expire: 0, password_hash: '' })
+    await writeFile(join(made, 'shares.json'), JSON.stringify(links))
+    const words = ['filebrowser', ...exports, '--shares', join(made, 'shares.json'), '--root', made, '--json']
+    const { out, err } = await run(...words, '--data', join(made, 'data'))
+    t.equal(err, '')
+    const { items } = JSON.parse(out) as { items: readonly ReportLine[] }
+    t.same(
+      items
+        .filter(({ kind, outcome }) => kind === 'share' && outcome === 'left out')
+        .map(({ name, reason }) => [name, reason]),
+      [
+        ['link-1000: /1000', 'there can be at most 20000 shares, and 1000 of one user'],
+        ['link-1001: /1001', 'there can be at most 20000 shares, and 1000 of one user'],
+        ['link-0: /again', 'another share has this id'],
+      ],
+    )
+    const store = await openStore(join(made, 'data', 'data.db'))
+    t.teardown(() => store.close())
+    const roots = (await store.shareRoots.all()).map(({ shareId, path }) => `${shareId} ${path}`)
+    t.same(
+      roots.sort(),
+      links
+        .slice(0, 1000)
+        .map(({ hash, path }) => `${hash} ${path}`)
+        .sort(),
+    )
+  },
+)
+
+void t.test(
   'File Browser: users keep their passwords and what was closed to them',
   { skip: withoutSqlite },
   async (t) => {

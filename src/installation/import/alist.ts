@@ -23,7 +23,7 @@ import { checkConfiguration } from '../../mounts/storage-admin.js'
 import { adminRole, rightsByRoles, rolesFrom, type AlistRoles } from './alist-roles.js'
 import { ImportedGrants } from './grants.js'
 import type { Report } from './report.js'
-import { checkedShare } from './share.js'
+import { ImportedShares } from './share.js'
 import { adminOf, userOf } from './user.js'
 
 export type AlistProgram = 'alist' | 'openlist'
@@ -300,14 +300,15 @@ async function sharesOf(
   users: readonly ImportedUser[],
   report: Report,
 ): Promise<readonly ImportedShare[]> {
-  const shares: ImportedShare[] = []
+  const shares = new ImportedShares()
+  const creators = new Map(users.map((user) => [user.id, user]))
   for (const row of rows) {
     const id = textOf(row.id)
-    const mapped = await report.mapped('share', id, () => {
+    const changes = await report.mapped('share', id, () => {
       const expires = timeOf(row.expires)
       const draft = {
         id,
-        creator: users.find((user) => user.id === Number(row.creator_id)),
+        creator: creators.get(Number(row.creator_id)),
         paths: pathsOf(row.files_raw),
         expires,
         code: textOf(row.pwd),
@@ -319,15 +320,13 @@ async function sharesOf(
         header: textOf(row.header),
         ...orderOf(row),
       } as const
-      return checkedShare({ ...draft, expires: expires === 'unknown' ? undefined : expires }, shares, [
+      return shares.add({ ...draft, expires: expires === 'unknown' ? undefined : expires }, [
         ...(expires === 'unknown' ? ['its end is not a time: set one'] : []),
       ])
     })
-    if (mapped === undefined) continue
-    shares.push(mapped.share)
-    report.taken('share', id, mapped.changes)
+    if (changes !== undefined) report.taken('share', id, changes)
   }
-  return shares
+  return shares.all
 }
 
 /** JSON text of a list of paths. */

@@ -25,7 +25,7 @@ import { dotNames, namePatterns, PathRules, type FileBrowserRule } from './fileb
 import { ImportedGrants, type DecisionChange } from './grants.js'
 import { listOf, parseJson } from './json.js'
 import type { Report } from './report.js'
-import { checkedShare, hashedCode, oldLinksSetting } from './share.js'
+import { hashedCode, ImportedShares, oldLinksSetting } from './share.js'
 import { adminOf, userOf } from './user.js'
 
 const rule = z.object({
@@ -149,21 +149,20 @@ async function sharesOf(
   users: readonly ImportedUser[],
   report: Report,
 ): Promise<readonly ImportedShare[]> {
-  const shares: ImportedShare[] = []
+  const shares = new ImportedShares()
+  const creators = new Map(users.map((user) => [user.id, user]))
   for (const each of (text === undefined ? null : parse(linksSchema, text, 'shares')) ?? []) {
     const { hash: id, path, userID, expire } = each
-    const mapped = await report.mapped('share', `${id}: ${path}`, () => {
-      const creator = users.find((user) => user.id === userID)
+    const changes = await report.mapped('share', `${id}: ${path}`, () => {
+      const creator = creators.get(userID)
       const paths = creator === undefined ? [] : [under(creator.basePath, cleanPath(path))]
       const expires = expire > 0 ? new Date(expire * 1000) : undefined
       const isHashed = each.hasPassword || each.password_hash !== ''
-      return checkedShare({ id, creator, paths, expires }, shares, isHashed ? [hashedCode] : [])
+      return shares.add({ id, creator, paths, expires }, isHashed ? [hashedCode] : [])
     })
-    if (mapped === undefined) continue
-    shares.push(mapped.share)
-    report.taken('share', `${id}: ${path}`, mapped.changes)
+    if (changes !== undefined) report.taken('share', `${id}: ${path}`, changes)
   }
-  return shares
+  return shares.all
 }
 
 async function exists(folder: string): Promise<boolean> {

@@ -24,7 +24,7 @@ import { listOf, parseJson } from './json.js'
 import { QuantumGroups, SourceRules } from './quantum-rules.js'
 import { shareSettingsOf } from './quantum-shares.js'
 import type { Report } from './report.js'
-import { checkedShare, hashedCode, oldLinksSetting } from './share.js'
+import { hashedCode, ImportedShares, oldLinksSetting } from './share.js'
 import { adminOf, userOf } from './user.js'
 
 /** The tables that are read, with their columns. */
@@ -158,10 +158,10 @@ async function sharesOf(
   creators: ReadonlyMap<string, ImportedUser>,
   report: Report,
 ): Promise<readonly ImportedShare[]> {
-  const shares: ImportedShare[] = []
+  const shares = new ImportedShares()
   for (const row of rows) {
     const [id, path] = [textOf(row.hash), textOf(row.path)]
-    const mapped = await report.mapped('share', `${id}: ${path}`, () => {
+    const changes = await report.mapped('share', `${id}: ${path}`, () => {
       const mountPath = sources.known(textOf(row.source))?.mountPath
       if (mountPath === undefined) throw new GatewayError('invalid', { reason: 'no user who is taken has its source' })
       const settings = shareSettingsOf(textOf(row.share_settings))
@@ -175,14 +175,12 @@ async function sharesOf(
         maxVisits: settings.maxDownloads,
       }
       const isHashed = textOf(row.password_hash) !== ''
-      const { share, changes } = checkedShare(draft, shares, [...settings.faults, ...(isHashed ? [hashedCode] : [])])
-      return { share, changes: [...changes, ...settings.changes] }
+      const added = shares.add(draft, [...settings.faults, ...(isHashed ? [hashedCode] : [])])
+      return [...added, ...settings.changes]
     })
-    if (mapped === undefined) continue
-    shares.push(mapped.share)
-    report.taken('share', `${id}: ${path}`, mapped.changes)
+    if (changes !== undefined) report.taken('share', `${id}: ${path}`, changes)
   }
-  return shares
+  return shares.all
 }
 
 /** In seconds since 1970; 0: never. Throws `invalid` for anything else. */

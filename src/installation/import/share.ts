@@ -1,4 +1,4 @@
-/** Checks what every imported share must have. */
+/** The shares of an import, and what every one of them must have. */
 import { permissionBits } from '../../accounts/principal.js'
 import { randomPassword } from '../../accounts/passwords.js'
 import { GatewayError } from '../../base/errors.js'
@@ -22,39 +22,46 @@ export interface ShareDraft extends Partial<Omit<ImportedShare, 'creatorId' | 'r
   readonly paths: readonly string[]
 }
 
-/**
- * The share, and what is not as it was. `taken`: the shares so far, whose ids it cannot have. `faults`: why the share
- * cannot be taken as it is. It is disabled then, with a new code if it has none that is known, so that whoever enables
- * it opens nothing to those who know its link. Throws `invalid` for what no share can be, and for too many shares.
- */
-export function checkedShare(
-  { creator, paths, ...draft }: ShareDraft,
-  taken: readonly ImportedShare[],
-  faults: readonly string[],
-): { readonly share: ImportedShare; readonly changes: readonly string[] } {
-  checkShareId(draft.id)
-  if (taken.some(({ id }) => id === draft.id)) throw invalid('another share has this id')
-  if (creator === undefined) throw invalid('its creator is not taken')
-  if (creator.role === 'guest') throw invalid('the guest cannot share anything')
-  checkShareCount(taken, creator.id)
-  const all = [...new Set(paths.map(cleanPath))]
-  const roots = shownRoots(all)
-  const share: ImportedShare = {
-    ...newShare,
-    visits: 0,
-    ...draft,
-    ...(faults.length > 0 && { disabled: true, code: draft.code || randomPassword() }),
-    ...{ creatorId: creator.id, roots, created: new Date() },
+/** The shares of an import, each of which is checked against those before it. */
+export class ImportedShares {
+  readonly all: ImportedShare[] = []
+  readonly #ids = new Set<string>()
+  /** How many each creator has. */
+  readonly #counts = new Map<number, number>()
+
+  /**
+   * Adds the share, and returns what is not as it was. `faults`: why it cannot be taken as it is. It is disabled then,
+   * with a new code if it has none that is known, so that whoever enables it opens nothing to those who know its link.
+   * Throws `invalid` for what no share can be, for the id of another one, and for too many shares.
+   */
+  add({ creator, paths, ...draft }: ShareDraft, faults: readonly string[]): readonly string[] {
+    checkShareId(draft.id)
+    if (this.#ids.has(draft.id)) throw invalid('another share has this id')
+    if (creator === undefined) throw invalid('its creator is not taken')
+    if (creator.role === 'guest') throw invalid('the guest cannot share anything')
+    const count = this.#counts.get(creator.id) ?? 0
+    checkShareCount(this.all.length, count)
+    const all = [...new Set(paths.map(cleanPath))]
+    const roots = shownRoots(all)
+    const share: ImportedShare = {
+      ...newShare,
+      visits: 0,
+      ...draft,
+      ...(faults.length > 0 && { disabled: true, code: draft.code || randomPassword() }),
+      ...{ creatorId: creator.id, roots, created: new Date() },
+    }
+    checkRoots(roots, share.mode)
+    checkShareFields(share)
+    this.all.push(share)
+    this.#ids.add(share.id)
+    this.#counts.set(creator.id, count + 1)
+    const mayShare = (creator.permission & permissionBits.share) !== 0
+    return [
+      ...(faults.length > 0 ? [`disabled: ${faults.join(', and ')}`] : []),
+      ...(all.length === roots.length ? [] : ['without what visitors could not open there either']),
+      ...(mayShare ? [] : ['its creator may not share anything, so that nobody can open it']),
+    ]
   }
-  checkRoots(roots, share.mode)
-  checkShareFields(share)
-  const mayShare = (creator.permission & permissionBits.share) !== 0
-  const changes = [
-    ...(faults.length > 0 ? [`disabled: ${faults.join(', and ')}`] : []),
-    ...(all.length === roots.length ? [] : ['without what visitors could not open there either']),
-    ...(mayShare ? [] : ['its creator may not share anything, so that nobody can open it']),
-  ]
-  return { share, changes }
 }
 
 /** The roots that are shown: the first of several entries with one name, and the root folder only alone. */
