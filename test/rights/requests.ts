@@ -29,6 +29,8 @@ export interface Request {
   readonly asked: readonly Asked[]
   /** Asks more of the tree, which is not among `asked`: of the refusals it is only known that there is one. */
   readonly isLoose?: boolean
+  /** What the client may be told instead of these refusals, because another question was asked before. */
+  readonly instead?: Readonly<Partial<Record<ErrorCode, ErrorCode>>>
   readonly send: (visitor: Visitor) => Promise<Reply>
 }
 
@@ -145,8 +147,13 @@ function httpRequestOf(world: World, question: Question): Request | undefined {
     case 'copy': {
       if (to === undefined) return undefined
       if (parentOf(path) === parentOf(to)) {
-        const renamed = { path, name: nameOf(to), overwrite: replaces }
-        return action === 'copy' ? undefined : { asked: [{ question }], send: api('rename', renamed) }
+        if (action === 'copy') return undefined
+        const send = api('rename', { path, name: nameOf(to), overwrite: replaces })
+        if (replaces) return { asked: [{ question }], send }
+        // If the source is missing, an existing target is told first.
+        const missing = { not_found: 'nothing' } as const
+        const target = { question: seen(question, question.to ?? root), told: missing }
+        return { asked: [{ question: { ...question }, told: missing }, target, { question }], send }
       }
       if (nameOf(path) !== nameOf(to)) return undefined
       const target = seen(question, question.to ?? root)
@@ -272,13 +279,18 @@ function davRequestOf(world: World, question: Question): Request | undefined {
   const one: readonly Asked[] = [{ question }]
   switch (action) {
     case 'see':
-      return request(one, { method: 'PROPFIND', headers: { depth: '0' } })
+      // Whether it may be listed is asked before the body is read.
+      return {
+        ...request(one, { method: 'PROPFIND', headers: { depth: '0' } }),
+        instead: { hidden: 'password_required' },
+      }
     case 'read':
       return request(one, { method: 'GET' })
     case 'write': {
       if (question.wholeTree) return request(one, { method: 'LOCK', headers: { depth: 'infinity' }, body: lockBody })
       if (question.makes !== true) {
-        const asked = [{ question: seen(question, question.path) }, { question }]
+        // Whether it may be changed is asked before the body is read.
+        const asked = [{ question }, { question: seen(question, question.path) }, { question }]
         return request(asked, { method: 'PROPPATCH', body: patchBody })
       }
       const making: readonly DavRequest[] = [
