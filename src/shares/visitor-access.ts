@@ -65,6 +65,9 @@ export const codeLimit = { failures: 8, time: lockout.time }
 const cookieLength = 32
 const cookiePattern = /^[a-z2-9]{32}$/
 
+/** The code that is compared where there is no share. Nobody has sent it. */
+const noCode = random(32)
+
 /** The protocol of questions about a share that no visitor asks. */
 export const ownQuestion: ProtocolFacts = { name: 'share', appPasswords: false }
 
@@ -96,9 +99,11 @@ export class VisitorAccess {
   async open(id: string, request: VisitorRequest): Promise<OpenShare> {
     if (id === '') throw new GatewayError('invalid', { detail: 'share_id_missing' })
     const share = this.options.shares.get(id)
-    if (share === undefined) throw shareMissing()
-    if (share.networks !== undefined && !isWithinNetworks(share.networks, request.address)) throw shareMissing()
-    if (request.asDrive === true && !isDrive(share)) throw shareMissing()
+    if (share === undefined || !isKnownTo(share, request)) {
+      // A drive answers as to a wrong code, which must not take another time, or be limited otherwise.
+      if (request.asDrive === true) this.#checkCode({ id, code: noCode }, request)
+      throw shareMissing()
+    }
     if (share.disabled || isExpired(share, this.#now())) throw shareEnded()
     this.#checkCode(share, request)
     const roots = await this.#openRoots(share, request)
@@ -129,13 +134,17 @@ export class VisitorAccess {
     return as(accounts.principals.forShare(creatorId, { id, mode }, { path, folds, end }, protocol, address))
   }
 
-  #checkCode({ id, code: own, creatorId }: ShareRow, { code, address, protocol }: VisitorRequest): void {
+  #checkCode(
+    { id, code: own, creatorId }: Pick<ShareRow, 'id' | 'code'> & Partial<Pick<ShareRow, 'creatorId'>>,
+    { code, address, protocol }: VisitorRequest,
+  ): void {
     if (own === '') return
     const network = networkOf(address)
     const key = `${network} ${id}`
     this.#guesses.assertNotLocked(key, 'too many wrong codes for this share, try again later')
     if (timingSafeEqualText(code, own)) return
-    if (code !== '' && this.#guesses.count(key, code)) {
+    const isLocked = code !== '' && this.#guesses.count(key, code)
+    if (isLocked && creatorId !== undefined) {
       this.options.log.warn(
         { protocol: protocol.name, network, share: id, user: creatorId },
         'too many wrong codes for a share: its codes are refused for five minutes',
@@ -220,6 +229,12 @@ export class VisitorAccess {
       throw error
     }
   }
+}
+
+/** Whether the visitor may know that there is this share. */
+function isKnownTo(share: StoredShare, { address, asDrive }: VisitorRequest): boolean {
+  const isInNetworks = share.networks === undefined || isWithinNetworks(share.networks, address)
+  return isInNetworks && (asDrive !== true || isDrive(share))
 }
 
 /** Whether visitors may use a share as a drive. One to upload to shows nothing: an older version stored such drives. */

@@ -134,7 +134,11 @@ export async function assertMembersReadable(
   options: AccessOptions,
 ): Promise<void> {
   const top = await during(access, 'list', path, async () => {
-    const folder = await access.resolveAndAuthorize('list', path, options)
+    const place = await access.resolve(path, options)
+    access.authorize('list', place.at, options, place.principal)
+    // Of a symlink, before what it leads to.
+    if (names.length === 0) access.assertContentGranted(place.at)
+    const folder = await followSymlinks(access, 'list', place, options)
     const isFolder = names.length > 0 || (await entryAt(access, path, options)).kind === 'folder'
     if (!isFolder) throw new GatewayError('not_folder')
     return folder

@@ -1,6 +1,8 @@
 /** Shares as WebDAV drives: who opens them, what is shown of the tree, and what visitors may change. */
+import crypto from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { syncBuiltinESMExports } from 'node:module'
 import t, { type Test } from 'tap'
 import { permissionBits, type Permission } from '../../../src/accounts/principal.js'
 import { asPath } from '../../../src/base/path.js'
@@ -205,6 +207,31 @@ void t.test('shares as drives', async (t) => {
     const locked = await from('code', '192.0.2.1')
     t.equal(locked.status, 429)
     t.ok(Number(locked.headers['retry-after']) > 0)
+  })
+
+  await t.test('a share that is not there is compared, limited and answered as one with another code', async (t) => {
+    const there = await house.share(['/docs'])
+    const elsewhere = await house.share(['/docs'], { allowFrom: ['198.51.100.0/24'] })
+    const page = await house.share(['/docs'], { webdav: false })
+    const digests = t.capture(crypto, 'createHash', crypto.createHash)
+    syncBuiltinESMExports()
+    t.teardown(syncBuiltinESMExports)
+    const told = async (id: string, address: string) => {
+      const answers: object[] = []
+      for (let guess = 0; guess < 10; guess++) {
+        digests()
+        const visitor = house.visitor(id, { code: `guess ${guess}`, address })
+        const { status, body, headers } = await visitor('PROPFIND', '/', depth0)
+        answers.push({ status, body, headers: { ...headers, date: '' }, digests: digests().length })
+      }
+      return answers
+    }
+    const ofThere = await told(there, '192.0.2.61')
+    t.match(ofThere[0], { status: 401, digests: 2 }, 'the digests of both codes are compared')
+    t.match(ofThere[9], { status: 429 })
+    t.same(await told('nowhere1', '192.0.2.62'), ofThere)
+    t.same(await told(elsewhere, '192.0.2.63'), ofThere)
+    t.same(await told(page, '192.0.2.64'), ofThere)
   })
 
   await t.test('a drive is one visit by its address and program', async (t) => {
