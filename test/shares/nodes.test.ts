@@ -5,7 +5,7 @@ import { thisServer } from '../database/engines.js'
 import { startDaemon, startNodes } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { until } from '../until.js'
-import { ended, Visitor } from './visitor.js'
+import { ended, Visitor, type Answer } from './visitor.js'
 
 interface Running {
   readonly url: string
@@ -39,6 +39,22 @@ function cookieOf(number: number): string {
   return `tidegate_visit=${digits.padStart(32, 'a')}`
 }
 
+interface Listed {
+  readonly code: number
+  readonly error?: string
+}
+
+/** Asks again while the database has no free connection, as a client does that is told when to. */
+async function listed(ask: () => Promise<Answer>): Promise<Listed> {
+  let answer: Listed | undefined
+  await until(async () => {
+    answer = JSON.parse((await ask()).text) as Listed
+    return answer.error !== 'busy'
+  })
+  if (answer === undefined) throw new Error('no answer')
+  return answer
+}
+
 /** Exactly 100 of 200 visitors at once, whom only their cookies tell apart, are let in, and stay in on each node. */
 async function countVisitors(t: Test, nodes: readonly Running[], id: string): Promise<void> {
   const visitors = Array.from({ length: 200 }, (_, number) => {
@@ -46,7 +62,7 @@ async function countVisitors(t: Test, nodes: readonly Running[], id: string): Pr
     const init = { method: 'POST', headers, body: JSON.stringify({ path: `/@s/${id}` }) }
     return async (turn: number) => {
       const { url } = nodes[(number + turn) % nodes.length] ?? { url: '' }
-      return JSON.parse((await new Visitor({ url }).ask('/api/fs/list', init)).text) as { readonly code: number }
+      return listed(() => new Visitor({ url }).ask('/api/fs/list', init))
     }
   })
   const first = await Promise.all(visitors.map((visit) => visit(0)))
