@@ -98,8 +98,9 @@ export class Grants extends PathMirror<Grant> {
    * The compiled grants of users, by user id, or by the move that is made; compiled at their first use after a change.
    */
   readonly #tries = new Map<number | symbol, Compiled>()
-  /** The grants that deny `see` or `read`, of all users and groups. */
-  #denials: GrantTrie | undefined
+  /** The grants that deny `see` or `read`, of all users and groups; compiled at their first use after a change. */
+  #denials: { readonly trie: GrantTrie | undefined } | undefined
+  #indexed: readonly Grant[] = []
 
   private constructor(
     private readonly store: Pick<Store, 'grants'>,
@@ -154,13 +155,13 @@ export class Grants extends PathMirror<Grant> {
 
   /** Whether a grant at `path` or above it denies anybody to see or read it. */
   deniesReading(path: Path): boolean {
-    const denied = this.#denials?.at(path)
+    const denied = this.#trieOfDenials()?.at(path)
     return denied?.says('see') === false || denied?.says('read') === false
   }
 
   /** Whether a grant below `path` denies anybody to see or read something there. */
   deniesReadingBelow(path: Path): boolean {
-    return this.#denials?.at(path).hasBelow === true
+    return this.#trieOfDenials()?.at(path).hasBelow === true
   }
 
   #trieOf(principal: Principal, mover: symbol | undefined): GrantTrie | undefined {
@@ -185,8 +186,12 @@ export class Grants extends PathMirror<Grant> {
     return rows
   }
 
-  protected override index(applying: readonly Grant[]): void {
+  protected override index(): void {
     this.#tries.clear()
+    this.#denials = undefined
+    // Called also when a move begins or ends, which changes no stored grant.
+    if (this.#indexed === this.stored) return
+    this.#indexed = this.stored
     const bySubject = new Map<string, Grant[]>()
     for (const grant of [...this.stored].sort((one, other) => (one.path < other.path ? -1 : 1))) {
       const key = keyOf(grant)
@@ -195,14 +200,22 @@ export class Grants extends PathMirror<Grant> {
       else bySubject.set(key, [grant])
     }
     this.#bySubject = bySubject
-    const denials = applying
+  }
+
+  #trieOfDenials(): GrantTrie | undefined {
+    this.#denials ??= { trie: this.#compiledDenials() }
+    return this.#denials.trie
+  }
+
+  #compiledDenials(): GrantTrie | undefined {
+    const denials = this.applying
       .map((grant) => ({
         ...grant,
         allow: [],
         deny: grant.deny.filter((right) => right === 'see' || right === 'read'),
       }))
       .filter(({ deny }) => deny.length > 0)
-    this.#denials = denials.length > 0 ? new GrantTrie(denials, this.foldedPath, false) : undefined
+    return denials.length > 0 ? new GrantTrie(denials, this.foldedPath, false) : undefined
   }
 
   /**

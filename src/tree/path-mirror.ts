@@ -142,16 +142,17 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
 
   #apply(): void {
     const applying = [...this.#stored]
-    const taken = this.#taken(applying)
     const movers = new Map<Row, symbol>()
-    for (const moving of [...this.#moving, ...this.#elsewhere]) {
+    const moves = [...this.#moving, ...this.#elsewhere]
+    const taken = moves.length > 0 && !this.canCoincide ? this.#taken(applying) : undefined
+    for (const moving of moves) {
       const rows = this.#stored.filter(({ path }) => isWithin(moving.from, path))
       if (rows.length === 0 && moving.isPending) this.#moving.delete(moving)
       for (const row of rows) {
         const path = under(moving.to, within(moving.from, row.path) ?? row.path)
         const key = this.#keyOf(row, path)
-        if (taken.has(key) && !this.canCoincide) continue
-        taken.add(key)
+        if (taken?.has(key) === true) continue
+        taken?.add(key)
         const moved = { ...row, path }
         if (moving.mover !== undefined) movers.set(moved, moving.mover)
         applying.push(moved)
