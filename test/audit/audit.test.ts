@@ -1,6 +1,7 @@
 /** What the audit does with events when the disk, the database or the process fails. */
 import { chmod, mkdir, readFile, readdir, rmdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { mock } from 'node:test'
 import t, { type Test } from 'tap'
 import { Audit, type AuditOptions } from '../../src/audit/audit.js'
 import { JournalFile } from '../../src/audit/journal-file.js'
@@ -8,6 +9,7 @@ import { orderedIds } from '../../src/audit/uuid.js'
 import { GatewayError } from '../../src/base/errors.js'
 import { asPath, type Path } from '../../src/base/path.js'
 import type { AuditEvent, EventFacts } from '../../src/database/audit-rows.js'
+import { openNewStore } from '../database/new-store.js'
 import { until } from '../until.js'
 
 /** The settings, and a table in memory that may fail. */
@@ -229,6 +231,27 @@ void t.test('refusals from very many networks take bounded memory, and each is c
   }
   await audit.close()
   t.equal(world.stored.size, 3 * networks)
+})
+
+void t.test('a table that is full loses its oldest events, and gets new ones', async (t) => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  const world = new World(join(t.testdir(), 'audit'))
+  const store = await openNewStore(join(t.testdir(), 'data.db'))
+  t.teardown(() => store.close())
+  world.settings.set('audit_max_mib', '1')
+  world.settings.set('audit_days', '-1')
+  const audit = await Audit.open({ ...world.options, store })
+  const count = 10_000
+  for (let number = 0; number < count; number++) await audit.record(stored(`/${number}`))
+  t.ok(await until(async () => (await store.audit.last()) === count))
+  mock.timers.tick(600_000)
+  const oldest = async () => (await store.audit.after(0, {}, 1))[0]?.number ?? 0
+  t.ok(await until(async () => (await oldest()) > 1))
+  void audit.record(stored('/new'))
+  await audit.close()
+  t.match(await store.audit.list({}, 1), { events: [{ path: '/new', number: count + 1 }] })
+  t.equal(audit.lost, 0)
 })
 
 void t.test('kinds that a setting has to ask for are not recorded without it', async (t) => {
