@@ -5,11 +5,11 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/base/errors.js'
-import { childOf, root, segmentsOf, truncateTo, type Path } from '../../src/base/path.js'
+import { childOf, root, segmentsOf, shareFolder, truncateTo, type Path } from '../../src/base/path.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { holderOfShare, LockedError } from '../../src/locks/webdav-locks.js'
 import type { OpenShare, SharedPlace } from '../../src/shares/open-share.js'
-import { shareFolder, type PathInShare } from '../../src/shares/path-in-share.js'
+import type { PathInShare } from '../../src/shares/path-in-share.js'
 import { visitorError } from '../../src/shares/visitor-errors.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { signalOf, type Client } from '../lib/client.js'

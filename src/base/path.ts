@@ -16,11 +16,14 @@ export const root = '/' as Path
 /** Prefix of the names of backups and other temporary entries of the core. No protocol shows them. */
 export const reservedPrefix = '.tidegate-'
 
+/** This name and the id of a share begin a path that is not of the tree. */
+export const shareFolder = '@s'
+
 /**
  * Names that cannot be made in the root of the tree or of a base folder: the URLs of shares and of pages begin with
  * them.
  */
-export const topNames: ReadonlySet<string> = new Set(['@s', '@login', '@manage'])
+export const topNames: ReadonlySet<string> = new Set([shareFolder, '@login', '@manage'])
 
 /** Maximum length of a name in bytes, as in most file systems. */
 export const maxNameLength = 255

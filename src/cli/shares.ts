@@ -5,6 +5,7 @@ import type { Path } from '../base/path.js'
 import { shareModes, type ShareMode } from '../base/rights.js'
 import type { ShareRow, ShareUse, StorageRow } from '../database/rows.js'
 import type * as byDatabaseModule from '../shares/by-database.js'
+import { sharePageUrl } from '../shares/path-in-share.js'
 import { pathsToJudge, newShare } from '../shares/share-fields.js'
 import type { StoredShare, Shares, ShareFields } from '../shares/shares.js'
 import type { ShareState } from '../shares/visitor-access.js'
@@ -336,7 +337,7 @@ function withoutCode({ pwd, ...shown }: Described) {
 
 /** `site_url` is empty, a path or a whole URL. */
 function linkOf({ config }: Pick<OpenedShares, 'config'>, id: string): string {
-  return `${config.site_url.replace(/\/+$/, '')}/@s/${encodeURIComponent(id)}`
+  return `${config.site_url.replace(/\/+$/, '')}${sharePageUrl(id)}`
 }
 
 function wordsFor(value: Described[keyof Described]): string | number | boolean {

@@ -1,5 +1,8 @@
-/** Paths by which protocols reach shares: `/@s/ID` and what is below. */
-import { childOf, cleanPath, root, segmentsOf, type Path } from '../base/path.js'
+/**
+ * Paths by which protocols reach shares: `/@s/ID` and what is below, and their URLs: the page is at that path, and the
+ * files are at `/sd/ID` and below.
+ */
+import { childOf, cleanPath, encodePath, root, segmentsOf, shareFolder, type Path } from '../base/path.js'
 
 /** A path within a share. */
 export interface PathInShare {
@@ -8,8 +11,19 @@ export interface PathInShare {
   readonly path: Path
 }
 
-/** `@s` and the id of a share begin a path that is not of the tree. */
-export const shareFolder = '@s'
+/** What the paths of URLs begin with before the id of the share: of pages, and of files. */
+export const sharedPages = `/${shareFolder}/`
+export const sharedFiles = '/sd/'
+
+/** The path of the URL of the page of a share. */
+export function sharePageUrl(id: string): string {
+  return sharedPages + encodeURIComponent(id)
+}
+
+/** The path of the URL of a shared file. */
+export function sharedFileUrl(id: string, path: Path): string {
+  return sharedFiles + encodeURIComponent(id) + encodePath(path)
+}
 
 /**
  * The share and the path within it for `/@s/ID` and paths below it; undefined for a path of the tree. Throws as

@@ -14,6 +14,11 @@ const escape = '/@/'
 /** What the paths of shares begin with, before the id of the share, in the API and in addresses. */
 const shares = '/@s'
 
+/** The top of a share. */
+export function topOfShare(id: string): string {
+  return `${shares}/${id}`
+}
+
 /** The top of the share that the path is in, such as `/@s/ID`; undefined for a path of the tree. */
 export function shareTop(path: string): string | undefined {
   return path === shares ? path : /^\/@s\/[^/]*/.exec(path)?.[0]

@@ -2,7 +2,7 @@
 import type { Data } from '../api/client.ts'
 import { ShareMode } from '../api/schema.ts'
 import { linesOf } from '../components/form-values.ts'
-import { addressOf, basePath, nameOf } from '../components/places.ts'
+import { addressOf, basePath, nameOf, topOfShare } from '../components/places.ts'
 import { texts } from '../texts.ts'
 
 export type Share = Data<'/api/share/list'>['content'][number]
@@ -73,7 +73,7 @@ function limitText(limit = 0): string {
 
 /** The link of the share: the server, and the rest. */
 export function shareLink({ id }: Pick<Share, 'id'>): { readonly server: string; readonly path: string } {
-  return { server: location.origin + basePath, path: addressOf(`/@s/${id}`) }
+  return { server: location.origin + basePath, path: addressOf(topOfShare(id)) }
 }
 
 /** The names of what is shared: `photos and 2 more`. There are no paths if all are outside the user's base folder. */

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { childOf, encodePath, type Path } from '../../../src/base/path.js'
 import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
+import { sharedFileUrl } from '../../../src/shares/path-in-share.js'
 import type { FolderView, SeenEntry } from '../../../src/tree/virtual-fs.js'
 import type { Usage } from '../../../src/contract/capabilities.js'
 import type { HttpApi } from '../api/http-api.js'
@@ -99,7 +100,7 @@ export function fileObjectConverter(
 /** The path of a URL below which a share is served. */
 export function shareUrl(baseUrl: string, id: string, path: Path, query: Readonly<Record<string, string>>): string {
   const parameters = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '')).toString()
-  return `${baseUrl}/sd/${encodeURIComponent(id)}${encodePath(path)}${parameters === '' ? '' : `?${parameters}`}`
+  return `${baseUrl}${sharedFileUrl(id, path)}${parameters === '' ? '' : `?${parameters}`}`
 }
 
 /** The place of a folder in a share, and how its files are requested. */

@@ -1,4 +1,5 @@
 /** Links of shares of File Browser and of Quantum, of which an import takes the hashes as ids. */
+import { sharedFiles, sharedPages } from '../../../src/shares/path-in-share.js'
 import { sitePath } from '../../lib/client.js'
 import type { HttpApi } from '../api/http-api.js'
 
@@ -14,5 +15,5 @@ export function newShareLink({ gateway }: HttpApi, url: string): string | undefi
   if (!settings.bool('filebrowser_share_links')) return undefined
   const [, kind, id = '', path = ''] = oldLink.exec(url) ?? []
   if (!shares.has(id)) return undefined
-  return `${sitePath(config.site_url)}/${kind === 'api/public/dl' ? 'sd' : '@s'}/${id}${path}`
+  return `${sitePath(config.site_url)}${kind === 'api/public/dl' ? sharedFiles : sharedPages}${id}${path}`
 }

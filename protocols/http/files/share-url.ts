@@ -1,19 +1,17 @@
 /** The URLs of what shares have: /sd/ID and those below it. */
 import type { IncomingMessage } from 'node:http'
 import { resolvePath, root } from '../../../src/base/path.js'
-import type { PathInShare } from '../../../src/shares/path-in-share.js'
+import { sharedFiles, type PathInShare } from '../../../src/shares/path-in-share.js'
 import { folderPassword } from '../api/access-options.js'
 import { splitDownloadUrl } from './download-url.js'
 
-const prefix = '/sd/'
-
 export function isShareUrl(url: string): boolean {
-  return url.startsWith(prefix)
+  return url.startsWith(sharedFiles)
 }
 
 /** The path has its dot segments resolved within the share. Throws `invalid`. */
 export function parseShareUrl(url: string): PathInShare & { readonly query: string } {
-  const { rest, query } = splitDownloadUrl(url, prefix.length)
+  const { rest, query } = splitDownloadUrl(url, sharedFiles.length)
   const [id = '', ...names] = rest.split('/')
   return { id, path: resolvePath(root, `/${names.join('/')}`), query }
 }
