@@ -144,7 +144,7 @@ void t.test('a receiver gets each event once, as a CloudEvent that is signed', a
   t.match(got(signIn)?.event, { type: 'tidegate.signin.refused', subject: undefined })
   t.equal(got(stored)?.headers['webhook-id'], stored, 'what a receiver knows repeated messages by')
 
-  t.equal(await opened.store.audit.insert([eventOf({ id: stored ?? '' })], opened.webhooks.deliveriesOf), 0)
+  await opened.store.audit.insert([eventOf({ id: stored ?? '' })], opened.webhooks.deliveriesOf)
   opened.webhooks.onWritten()
   t.same(await opened.store.webhookDeliveries.counts(), new Map(), 'an event that is known is not delivered again')
 })
