@@ -56,7 +56,7 @@ export function checkShareId(id: string): string {
   return id
 }
 
-/** Throws `invalid` if there can be no more shares, or none of one creator. `own`: how many of `all` the creator has. */
+/** Throws `invalid` if there can be no more shares, or none of one creator, who has `own` of them. */
 export function checkShareCount(all: number, own: number): void {
   if (all >= maxShares || own >= maxSharesOfUser) {
     throw invalid(`there can be at most ${maxShares} shares, and ${maxSharesOfUser} of one user`)
