@@ -84,7 +84,7 @@ export class SharesTable {
         const part = shares.slice(at, at + sharesPerInsert)
         await query('shares').insert(part.map(({ row }) => writeRow(columns, row)))
         await query('share_use').insert(part.map(useOf))
-        for (const { row, roots } of part) await query('share_roots').insert(rootsOf(row.id, roots))
+        for (const { row, roots } of part) await insertRoots(query, row.id, roots)
       }
     })
   }
@@ -134,8 +134,11 @@ function useOf({ row, visits }: NewShare) {
   return { share_id: row.id, accessed: visits, uploaded_bytes: 0, uploaded_files: 0 }
 }
 
-function rootsOf(shareId: string, paths: readonly Path[]) {
-  return paths.map((path, position) => ({ share_id: shareId, path, position, removed: false }))
+async function insertRoots(query: Knex, shareId: string, paths: readonly Path[]): Promise<void> {
+  if (paths.length === 0) return
+  await query('share_roots').insert(
+    paths.map((path, position) => ({ share_id: shareId, path, position, removed: false })),
+  )
 }
 
 /** A root that keeps its path keeps its row. */

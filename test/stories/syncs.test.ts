@@ -1,6 +1,6 @@
 /**
- * Work per file does not wait for stable storage, except on storages with `sync`. Accounts and locks do. The audit syncs
- * groups of events, for which no request waits.
+ * Work per file does not wait for stable storage, except on storages with `sync`. Accounts and locks do. The audit
+ * syncs groups of events, for which no request waits.
  */
 import { execFile } from 'node:child_process'
 import { readdir, stat, writeFile } from 'node:fs/promises'
