@@ -95,7 +95,7 @@ void t.test('who did what', { skip: withoutBrowser }, async (t) => {
       await row.waitFor()
       await row.locator('summary').click()
       await row.getByText('Decided by', { exact: true }).waitFor()
-      t.match(await row.textContent(), /the grant of group/)
+      t.match(await row.textContent(), /the grant of the group readers at/)
       await fits(t, page, 'a filtered audit')
       t.match(page.url(), /path=%2Fclosed&kind=files&result=refused/, 'the address names the filter')
       const [csv] = await Promise.all([
