@@ -77,12 +77,11 @@ export async function startDaemon(
     throw error
   })
   const started: ProtocolServer[] = []
-  const stop = async (drainSeconds = config.drain_seconds): Promise<void> => {
+  const drained = new AbortController()
+  const close = async (drainSeconds: number): Promise<void> => {
     gateway.isDraining = true
     // Another program may soon listen at this address: the command line must not send it a token.
     if (!isWorker) await storeDaemonUrl(config.data, undefined).catch(() => undefined)
-    const drained = new AbortController()
-    const draining = setTimeout(() => drained.abort(), drainSeconds * 1000)
     const stopping = started.map(async (server) => {
       try {
         await server.stop(drained.signal)
@@ -94,10 +93,15 @@ export async function startDaemon(
     if (!(await settlesWithin(stopped, (drainSeconds + protocolClosingSeconds) * 1000))) {
       log.warn({}, 'a protocol did not close its connections in time')
     }
-    clearTimeout(draining)
     certificate?.close()
     await gateway.close()
     await releaseFolder()
+  }
+  let closed: Promise<void> | undefined
+  const stop = async (drainSeconds = config.drain_seconds): Promise<void> => {
+    // Of a later call too: it may be in a hurry.
+    const draining = setTimeout(() => drained.abort(), drainSeconds * 1000)
+    await (closed ??= close(drainSeconds)).finally(() => clearTimeout(draining))
   }
   try {
     const addresses: { http: string } & Record<string, string> = { ...config.addresses }

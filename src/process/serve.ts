@@ -57,6 +57,7 @@ export async function serve(config: Config): Promise<void> {
     try {
       const old = await daemon
       await old.stop(0)
+      if (isStopping) return
       daemon = start(old.addresses)
       await daemon
       log.warn({}, 'restarted as a new node')
@@ -65,13 +66,17 @@ export async function serve(config: Config): Promise<void> {
       process.exit(1)
     }
   }
+  let isStopping = false
   let daemon = start(config.addresses)
   const { addresses } = await daemon
   afterStartup()
   optimizeEarly()
   const running = {
     addresses,
-    stop: async () => (await daemon).stop(),
+    stop: async () => {
+      isStopping = true
+      await (await daemon).stop()
+    },
     reload: async () => (await daemon).reload(),
     check: async () => (await daemon).gateway.store.settings.all(),
   }

@@ -28,3 +28,15 @@ void t.test('a part that fails to close keeps no other one open', async (t) => {
   await t.rejects(closing.close(), { message: 'broken' })
   t.same(closed, ['storages', 'database'])
 })
+
+void t.test('calls that overlap close each part once, and end together', async (t) => {
+  const closing = new Closing()
+  const closed: string[] = []
+  closing.add(() => closed.push('database'))
+  closing.add(async () => {
+    await wait(20)
+    closed.push('storages')
+  })
+  await Promise.race([closing.close(), closing.close()])
+  t.same(closed, ['storages', 'database'])
+})

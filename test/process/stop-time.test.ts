@@ -15,4 +15,7 @@ void t.test('the unit and the compose file wait as long as the daemon may take t
     const seconds = Number(pattern.exec(readFileSync(new URL(file, root), 'utf8'))?.[1])
     t.ok(seconds >= draining + closingSeconds, `${file}: ${seconds} >= ${draining} + ${closingSeconds}`)
   }
+  for (const file of ['systemd/tidegate.service', 'docs/operations.md']) {
+    t.match(readFileSync(new URL(file, root), 'utf8'), new RegExp(`\\b${closingSeconds} seconds`), `${file} says it`)
+  }
 })
