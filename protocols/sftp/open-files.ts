@@ -155,7 +155,10 @@ export class OpenFiles {
     if (existing?.kind === 'symlink') throw danglingSymlink(path, flags)
     if (own && !own.isUnlinked) {
       // The file may have been opened only to write.
-      if (plan.read) await this.fs.assertContentGranted(path, { signal: this.signal })
+      if (plan.read) {
+        await this.fs.assertContentGranted(path, { signal: this.signal })
+        own.isRead = true
+      }
       if (plan.action === 'replace') await own.restart()
       return this.#share({ kind: 'file', file: own, plan })
     }
@@ -220,6 +223,7 @@ export class OpenFiles {
   }
 
   #share(handle: FileHandle): FileHandle {
+    if (handle.plan.read) handle.file.isRead = true
     this.#files.set(handle.file, (this.#files.get(handle.file) ?? 0) + 1)
     return handle
   }

@@ -58,6 +58,8 @@ export class WorkingFile {
   #isResumable = true
   /** The file was removed or replaced: further writes have no visible effect. */
   #unlinked = false
+  /** Whether a handle can read the file: only then, it is opened again with the right to read. */
+  isRead = false
   readonly #queue: (Write | Step)[] = []
   #pumping = false
   readonly #reads = new Set<Promise<unknown>>()
@@ -154,7 +156,8 @@ export class WorkingFile {
   restart(): Promise<void> {
     return this.#after(async () => {
       const { signal } = this
-      await this.#exchange(await this.fs.open(this.path, 'replace', { readable: true, mode: this.entry.mode, signal }))
+      const options = { readable: this.isRead, mode: this.entry.mode, signal }
+      await this.#exchange(await this.fs.open(this.path, 'replace', options))
       this.#isResumable = false
       this.#failure = undefined
       this.#size = 0
@@ -299,9 +302,10 @@ export class WorkingFile {
   /** The handle, reopened with the access that is needed now: a read must not require the permission to write. */
   async #reopened(mode: 'read' | 'update'): Promise<OpenFile> {
     if (!this.#file && this.#unlinked) throw new GatewayError('not_found', { path: this.path })
-    this.#file ??= await this.fs.open(this.path, mode, { signal: this.signal })
+    const options = { readable: this.isRead, signal: this.signal }
+    this.#file ??= await this.fs.open(this.path, mode, options)
     if (mode === 'read' || isWritable(this.#file)) return this.#file
-    const writable = await this.fs.open(this.path, mode, { signal: this.signal })
+    const writable = await this.fs.open(this.path, mode, options)
     await this.#exchange(writable)
     return writable
   }
