@@ -196,25 +196,23 @@ class Local implements Driver {
     return this.#run(signal, async () => {
       const { fd, calls, stats } = await this.#root.openFile(path, O_RDONLY)
       const close = () => calls.close(fd)
+      const size = Number(stats.size)
+      const offset = Math.min(range?.offset ?? 0, size)
+      const length = Math.min(range?.length ?? size, size - offset)
+      if (!calls.immediate || length > maxSyncBytes) {
+        const stream = new FileStream(fd, close, offset, length)
+        return signal ? addAbortSignal(signal, stream) : stream
+      }
+      const bytes = Buffer.allocUnsafe(length)
+      let filled = 0
       try {
-        const size = Number(stats.size)
-        const offset = Math.min(range?.offset ?? 0, size)
-        const length = Math.min(range?.length ?? size, size - offset)
-        if (!calls.immediate || length > maxSyncBytes) {
-          const stream = new FileStream(fd, close, offset, length)
-          return signal ? addAbortSignal(signal, stream) : stream
-        }
-        const bytes = Buffer.allocUnsafe(length)
-        let filled = 0
         for (let last = -1; filled < length && last !== 0; filled += last) {
           last = await calls.read(fd, bytes, filled, length - filled, offset + filled)
         }
+      } finally {
         await close()
-        return bufferStream(bytes.subarray(0, filled))
-      } catch (error) {
-        await close()
-        throw error
       }
+      return bufferStream(bytes.subarray(0, filled))
     })
   }
 

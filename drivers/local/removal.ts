@@ -1,6 +1,6 @@
 /** Removal of folder trees, and the recycle bin. */
 import { randomBytes } from 'node:crypto'
-import { cp, lstat, mkdir, opendir, rename, rm } from 'node:fs/promises'
+import { cp, mkdir, opendir, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
 import { GatewayError } from '../../src/base/errors.js'
 import { reservedPrefix, type Path } from '../../src/base/path.js'
@@ -90,19 +90,24 @@ export class RecycleBin {
     }
     const preferred = join(this.host, path)
     await mkdir(dirname(preferred), { recursive: true })
-    const target = await freeName(preferred)
+    const target = await takeName(preferred, location.stats?.isDirectory() === true)
     try {
       await asyncSyscalls.rename(location.at, target)
+      return
     } catch (error) {
-      if (systemCode(error) !== 'EXDEV') throw error
-      await this.#copyAcross(location, target)
+      if (systemCode(error) !== 'EXDEV') {
+        await rm(target, { recursive: true, force: true })
+        throw error
+      }
     }
+    await this.#copyAcross(location, target)
   }
 
   /** Copies the entry completely to a bin on another file system, then removes the original. */
   async #copyAcross(location: Location, target: string): Promise<void> {
     try {
-      await cp(location.at, target, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true, force: false })
+      if (location.stats?.isSymbolicLink() === true) await unlink(target)
+      await cp(location.at, target, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true })
     } catch (error) {
       await rm(target, { recursive: true, force: true })
       throw error
@@ -116,12 +121,17 @@ export class RecycleBin {
   }
 }
 
-async function freeName(preferred: string): Promise<string> {
+/** Takes a free name by an empty file or folder, which the entry replaces: no other remover takes the same one. */
+async function takeName(preferred: string, isFolder: boolean): Promise<string> {
   const timestamp = new Date().toISOString().replace(/\D/g, '').slice(0, 14)
   const suffix = randomBytes(3).toString('hex')
   for (const name of [preferred, `${preferred}_${timestamp}`, `${preferred}_${timestamp}_${suffix}`]) {
-    const stats = await lstat(name).catch(() => undefined)
-    if (!stats) return name
+    try {
+      await (isFolder ? mkdir(name) : writeFile(name, '', { flag: 'wx' }))
+      return name
+    } catch (error) {
+      if (systemCode(error) !== 'EEXIST') throw error
+    }
   }
   throw new GatewayError('exists', { reason: 'this name already exists in the recycle bin' })
 }

@@ -1,5 +1,5 @@
 /** The options of Local: permissions of new folders, hidden files, sizes of folders, and the recycle bin. */
-import { mkdir, mkdtemp, realpath, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -74,4 +74,17 @@ void t.test('Local deletes permanently unless recycle_bin_path names a folder', 
     await t.rejects(stat(join(folder, 'a')))
   }
   t.equal((await stat(join(bin, 'a/file'))).size, bin.length, 'under its path')
+})
+
+void t.test('what two storages remove at once under one name is all in the recycle bin that they share', async (t) => {
+  const bin = await folderOf(t)
+  const folders = [await folderOf(t), await folderOf(t)]
+  const drivers = await Promise.all(folders.map((folder) => openLocal(folder, { recycle_bin_path: bin })))
+  const rounds = 20
+  for (let round = 0; round < rounds; round++) {
+    await Promise.all(folders.map((folder, index) => writeFile(join(folder, 'file'), `${round}-${index}`)))
+    await Promise.all(drivers.map(async (driver) => driver.remove?.(asPath('/file'))))
+  }
+  const contents = await Promise.all((await readdir(bin)).map((name) => readFile(join(bin, name), 'utf8')))
+  t.equal(new Set(contents).size, 2 * rounds)
 })
