@@ -41,8 +41,8 @@ export class SignIn {
   /**
    * Resolves to a session token for the HTTP protocol. Rejects with the detail `wrong_credentials` (for an unknown name
    * and a wrong password alike, in the same time), `sign_in_throttled` (with `retryAfter`), `code_required` if the
-   * account has two-step verification and the code is missing or wrong, or an `AdmissionRefusal`. One who must set up
-   * two-step verification first can sign in for that.
+   * account has two-step verification and the code is missing or wrong, or an `AdmissionRefusal`. An account that must
+   * set up two-step verification first may sign in to do so.
    */
   async issueToken(credentials: Credentials): Promise<string> {
     const { token } = await this.#forSession(credentials, (user) => ({ token: this.options.tokens.issue(user) }))

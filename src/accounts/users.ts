@@ -253,7 +253,7 @@ export class Users {
       const memberships = this.options.groups()
       if (rights.groups !== undefined) {
         memberships.assertMayJoin(this.#byId.get(id), rights.groups)
-        // Who leaves a group has nothing of the other changes.
+        // The user loses the rights of a group before the rest of the change is stored.
         memberships.evictUser(id, rights.groups)
       }
       const change = async () => {

@@ -9,10 +9,10 @@ export type Awaitable<T> = T | Promise<T>
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   /**
-   * User on whose behalf bytes are read or written; absent for the gateway itself. Limits ensure that one user cannot
-   * occupy all of a backend's capacity. A driver built on other storages passes it through.
+   * Who the bytes are for: an account, or the network of a visitor; absent for the gateway itself. Limits ensure that
+   * none can occupy all of a backend's capacity. A driver built on other storages passes it through.
    */
-  readonly user?: Holder
+  readonly holder?: Holder
 }
 
 export interface StatOptions extends CallOptions {

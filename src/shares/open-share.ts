@@ -128,7 +128,7 @@ export class OpenShare {
     const order = options.order ?? this.order
     if (place.kind === 'roots') return this.listRoots({ ...options, order })
     const { entries, total, folder, rights } = await place.fs.list(place.path, { ...options, order })
-    // What there is to share is for its creator to say.
+    // Without `share`: only the creator shares it further.
     const changing = changingRights.filter((right) => rights.includes(right))
     return { entries, total, thumbnails: folder.thumbnails, rights: changing }
   }

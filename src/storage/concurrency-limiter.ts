@@ -117,8 +117,8 @@ function isWithinCall(): boolean {
 }
 
 /** Takes a slot. Rejects with `aborted` if the signal aborts while waiting. */
-async function takeSlot(slots: FairShare, { user, signal }: CallOptions): Promise<Release> {
-  return isWithinCall() ? slots.hold(user) : slots.wait(user, signal)
+async function takeSlot(slots: FairShare, { holder, signal }: CallOptions): Promise<Release> {
+  return isWithinCall() ? slots.hold(holder) : slots.wait(holder, signal)
 }
 
 /** Runs `work` while holding a slot. */

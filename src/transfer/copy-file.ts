@@ -148,7 +148,7 @@ async function writeInto(
   const locks = job.newLocks()
   const options = {
     signal: locks.signal,
-    user: job.transfer.holder,
+    holder: job.transfer.holder,
     modified: entry.modified,
     mode: entry.mode,
     createOnly: !job.transfer.overwrite,
@@ -163,7 +163,7 @@ async function writeInto(
   const stored = job.transfer.meter.source(job.transfer.from.storage, from, entry)
   const original: Source = {
     ...stored,
-    read: (range, options) => stored.read(range, { ...options, user: job.transfer.holder }),
+    read: (range, options) => stored.read(range, { ...options, holder: job.transfer.holder }),
   }
   const source = entry.size > minCountedSize ? countedSource(original, (bytes) => job.advance(bytes)) : undefined
   const write = async () => {

@@ -103,7 +103,7 @@ export async function read(
   }
   try {
     const { entry } = options
-    const stored = await storage.read(inner, range, { signal, user: principal.holder, entry })
+    const stored = await storage.read(inner, range, { signal, holder: principal.holder, entry })
     const failed = (error: unknown) => redactedError(access, error, 'read', path)
     const passed = new PassedStream(stored, { limit: bandwidth.toClients, failed, signal })
     const bytes = transfer.deliver(passed).once('close', ended)
@@ -167,7 +167,7 @@ async function readHandle<File extends OpenFile | undefined>(
   }
   let file: File | undefined
   try {
-    file = await open({ signal, user: holder })
+    file = await open({ signal, holder })
     if (!file) {
       closed()
       return file
@@ -261,7 +261,7 @@ async function store(
         if (options.lockTokens) stopExtending = locks.extendDuring(at, options.lockTokens, principal)
         const { createOnly, modified, resumable } = options
         const mode = askedMode(options)
-        const write = { user: principal.holder, createOnly, modified, mode, resumable, beforePublish }
+        const write = { holder: principal.holder, createOnly, modified, mode, resumable, beforePublish }
         const send = (until: AbortSignal | undefined) =>
           storage.write(inner, transfer.counted(source), { ...write, signal: until })
         const entry = await transfer.run(() =>

@@ -136,7 +136,7 @@ export async function assertMembersReadable(
   const top = await during(access, 'list', path, async () => {
     const place = await access.resolve(path, options)
     access.authorize('list', place.at, options, place.principal)
-    // Of a symlink, before what it leads to.
+    // The path of a symlink itself is asked before the path that it leads to.
     if (names.length === 0) access.assertContentGranted(place.at)
     const folder = await followSymlinks(access, 'list', place, options)
     const isFolder = names.length > 0 || (await entryAt(access, path, options)).kind === 'folder'

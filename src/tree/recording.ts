@@ -8,6 +8,7 @@ import { under, type Path } from '../base/path.js'
 import type { TransferEvent } from '../storage/transfer-meter.js'
 import type { Access } from './access.js'
 import type { Action } from './policy/one-path.js'
+import { arrivingAction, leavingActions } from './transfers.js'
 
 /** What is known of an event while its operation runs. The operation corrects and adds what it finds out. */
 export interface EventDraft {
@@ -19,6 +20,8 @@ export interface EventDraft {
   storage?: Path | undefined
   /** Nothing has changed, so that there is no event. */
   isNothing?: boolean
+  /** The action at `path` that is asked for, if it is not that of the kind. */
+  action?: Action
 }
 
 /** The action that each change needs, for who wants to know what has refused it. */
@@ -81,7 +84,7 @@ export function recordDone(access: Access, draft: EventDraft): Promise<void> | u
 /** Records a change that was not made, unless that was recorded for this error before. */
 export function recordFailure(access: Access, draft: EventDraft, error: GatewayError): Promise<void> | undefined {
   const { audit } = access.dependencies
-  // Its cause, if the error is one for visitors.
+  // An error for visitors has the recorded one as its cause.
   if (audit.hasRecorded(error.cause)) return undefined
   const outcome = outcomeOf(error)
   const decidedBy =
@@ -118,9 +121,19 @@ function factsOf({ principal }: Access, draft: EventDraft): EventFacts {
   }
 }
 
-function decidedByOf(access: Access, { kind, path, target }: EventDraft, { code }: GatewayError): string | undefined {
+function decidedByOf(
+  access: Access,
+  { kind, action, path, target }: EventDraft,
+  { code }: GatewayError,
+): string | undefined {
   if (code !== 'denied' && code !== 'hidden' && code !== 'password_required') return undefined
-  const action = actions[kind]
-  if (action === undefined) return undefined
-  return access.refusedBy(action, path) ?? (target && access.refusedBy('receive', target))
+  const own = action ?? actions[kind]
+  if (own === undefined) return undefined
+  const leaving = kind === 'moved' && target !== undefined ? leavingActions(path, target) : [own]
+  for (const each of leaving) {
+    const decidedBy = access.refusedBy(each, path)
+    if (decidedBy !== undefined) return decidedBy
+  }
+  if (target === undefined) return undefined
+  return access.refusedBy(kind === 'moved' ? arrivingAction(path, target) : 'receive', target)
 }

@@ -106,8 +106,8 @@ export class SubtreeDriver implements TreeDriver {
 
   read(path: Path, range?: ByteRange, options: CallOptions = {}): Promise<Readable> {
     // An entry of the storage above is not one of this storage.
-    const { signal, user } = options
-    return this.#in(path, options, ({ storage, inner }) => storage.read(inner, range, { signal, user }))
+    const { signal, holder } = options
+    return this.#in(path, options, ({ storage, inner }) => storage.read(inner, range, { signal, holder }))
   }
 
   write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {

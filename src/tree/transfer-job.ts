@@ -74,7 +74,7 @@ export class TransferJob implements CopyJob {
 
   async assertTargetSeen(inner: Path): Promise<void> {
     const refusal = await this.#targetRefusal(inner)
-    // What the principal may not change is seen.
+    // A path whose change is denied may be known to exist: only other refusals are thrown.
     if (refusal?.code !== 'denied') refuse(refusal)
   }
 

@@ -49,8 +49,8 @@ export function move(
   event: EventDraft,
 ): Promise<TransferResult> {
   const authorize = (source: Path, target: Path) => {
-    for (const action of actionsOf(source, target)) access.authorize(action, source, options)
-    access.authorize(parentOf(source) === parentOf(target) ? 'rename to' : 'receive', target, options)
+    for (const action of leavingActions(source, target)) access.authorize(action, source, options)
+    access.authorize(arrivingAction(source, target), target, options)
   }
   const resolve = async () => {
     const { at: source } = await followSymlinks(access, 'move', await access.resolve(from, options), options)
@@ -115,9 +115,14 @@ export async function isBetweenStorages(
 }
 
 /** What a move does to its source. */
-function actionsOf(source: Path, target: Path): readonly ('move' | 'rename')[] {
+export function leavingActions(source: Path, target: Path): readonly ('move' | 'rename')[] {
   if (parentOf(source) === parentOf(target)) return ['rename']
   return nameOf(source) === nameOf(target) ? ['move'] : ['move', 'rename']
+}
+
+/** What a move does at its target. */
+export function arrivingAction(source: Path, target: Path): 'rename to' | 'receive' {
+  return parentOf(source) === parentOf(target) ? 'rename to' : 'receive'
 }
 
 async function transfer(
@@ -423,7 +428,7 @@ function assertReplaceable(access: Access, checked: CheckedTransfer): void {
   }
   // To replace a file is to overwrite it.
   if (replaced && replaced.kind !== 'folder') access.authorize('write', target, options)
-  const actions = kind === 'copy' ? ([kind] as const) : actionsOf(source, target)
+  const actions = kind === 'copy' ? ([kind] as const) : leavingActions(source, target)
   if (isRealFolder(entry)) authorizeBelow(access, kind, source, options, actions)
   if (kind === 'copy') return
   access.assertMayLand(actions, source, target, isRealFolder(entry))

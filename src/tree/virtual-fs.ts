@@ -51,7 +51,7 @@ import { during, yielding } from './redaction.js'
 import { readSymlink } from './symlinks.js'
 import type { TransferOptions } from './transfer-job.js'
 import * as transfers from './transfers.js'
-import * as kept from './locks-and-properties.js'
+import * as locksAndProperties from './locks-and-properties.js'
 import type { LockResult } from './locks-and-properties.js'
 
 export type { Property, PropertyChange, PropertyName } from '../database/rows.js'
@@ -360,7 +360,8 @@ export class VirtualFs {
     folder: Path,
     options: AccessOptions = {},
   ): Promise<void> {
-    return this.recordingRefusals(kindOf[action], folder, () => this.checkMayChange(action, folder, options))
+    const event = { ...draftOf(this.#access, kindOf[action], folder), action }
+    return refusalRecorded(this.#access, event, () => this.checkMayChange(action, folder, options))
   }
 
   /** As `assertMayChange`, where a rejection is no refusal of what a client wants. */
@@ -440,17 +441,21 @@ export class VirtualFs {
    * with `not_found`. Rejects with `denied` for a dangling symlink, as `write` does.
    */
   lock(path: Path, request: LockRequest, options: ChangeOptions = {}): Promise<LockResult> {
-    return this.#adding('locked', 'lock', path, (access) => kept.lock(access, path, request, options))
+    return this.#adding('locked', 'lock', path, (access) => locksAndProperties.lock(access, path, request, options))
   }
 
   /** Rejects as `Locks.refresh`. Where the principal sees nothing, there is no lock. */
   refreshLock(path: Path, token: string, seconds: number, options: ChangeOptions = {}): Promise<Lock> {
-    return this.#during('refresh lock', path, (access) => kept.refresh(access, path, token, seconds, options))
+    return this.#during('refresh lock', path, (access) =>
+      locksAndProperties.refresh(access, path, token, seconds, options),
+    )
   }
 
   /** Rejects as `refreshLock`. */
   unlock(path: Path, token: string, options: AccessOptions = {}): Promise<void> {
-    return this.#changing('unlocked', 'unlock', path, (access) => kept.unlock(access, path, token, options))
+    return this.#changing('unlocked', 'unlock', path, (access) =>
+      locksAndProperties.unlock(access, path, token, options),
+    )
   }
 
   /** The locks that cover the path. `members`: names of direct members of this folder, whose own locks are included. */
@@ -459,14 +464,14 @@ export class VirtualFs {
     options: AccessOptions & { readonly members?: readonly string[] | undefined } = {},
   ): Promise<readonly Lock[]> {
     return this.#authorized('list locks', 'entry', path, options, async ({ at }) =>
-      kept.covering(this.#access, at, options.members ?? []),
+      locksAndProperties.covering(this.#access, at, options.members ?? []),
     )
   }
 
   /** The dead properties stored for this path, which visitors of a share see few of. */
   properties(path: Path, options: AccessOptions = {}): Promise<readonly Property[]> {
     return this.#authorized('read properties', 'entry', path, options, async ({ at }) =>
-      kept.shownProperties(this.#access, await this.#access.dependencies.store.properties.of(at)),
+      locksAndProperties.shownProperties(this.#access, await this.#access.dependencies.store.properties.of(at)),
     )
   }
 
@@ -479,19 +484,19 @@ export class VirtualFs {
     options: AccessOptions & { readonly names?: readonly string[] | undefined } = {},
   ): Promise<ReadonlyMap<string, readonly Property[]> | undefined> {
     return this.#authorized('read properties', 'list', path, options, ({ at }) =>
-      kept.memberProperties(this.#access, at, options.names),
+      locksAndProperties.memberProperties(this.#access, at, options.names),
     )
   }
 
   /** Whether the principal may make this change to the dead properties of what it may change. */
   mayChangeProperty(change: PropertyChange): boolean {
-    return kept.mayChangeProperty(this.principal, change)
+    return locksAndProperties.mayChangeProperty(this.principal, change)
   }
 
   /** Makes all of the changes, or none. Rejects with `denied` unless `mayChangeProperty` allows each. */
-  setProperties(path: Path, changes: readonly PropertyChange[], options: ChangeOptions = {}): Promise<void> {
+  setProperties(path: Path, toChange: readonly PropertyChange[], options: ChangeOptions = {}): Promise<void> {
     return this.#adding('attributes.set', 'set properties', path, (access) =>
-      kept.setProperties(access, path, changes, options),
+      locksAndProperties.setProperties(access, path, toChange, options),
     )
   }
 

@@ -127,11 +127,14 @@ void t.test('a refusal is recorded once, with what has refused it', async (t) =>
     t.equal(await client.put(`/x/${client.protocol}`, Buffer.from('x')), 'refused')
     t.equal(await client.makeFolder(`/x/f-${client.protocol}`), 'refused')
     t.equal(await client.remove('/x'), 'refused')
+    t.equal(await client.rename('/x', '/y'), 'refused')
     await client.close()
   }
-  await until(async () => (await eventsOf(store, { user: 'bob', kinds: treeKinds })).length >= 9)
+  await until(async () => (await eventsOf(store, { user: 'bob', kinds: treeKinds })).length >= 12)
   const events = await eventsOf(store, { user: 'bob', kinds: treeKinds })
-  t.equal(events.length, 9)
+  t.equal(events.length, 12)
+  const renamed = events.find(({ kind, actor }) => kind === 'moved' && actor.protocol === 'http')
+  t.equal(renamed?.decidedBy, 'the permission rename', 'a rename asks for another right than a move')
   for (const { result, error, decidedBy, actor } of events) {
     t.equal(result, 'refused')
     t.equal(error, 'denied')
