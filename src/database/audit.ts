@@ -66,11 +66,10 @@ export class AuditTable {
       // Numbers must become visible in their order, for those who follow.
       if (isPostgres(query)) await query.raw("select pg_advisory_xact_lock(hashtext('tidegate audit'))")
       const deliveries = deliveriesOf?.(events) ?? []
-      const added = await insertNew(query, events, deliveries.length > 0)
-      const isAdded = new Set(added)
+      const added = new Set(await insertNew(query, events, deliveries.length > 0))
       await addDeliveries(
         query,
-        deliveries.filter(({ eventId }) => isAdded.has(eventId)),
+        deliveries.filter(({ eventId }) => added.has(eventId)),
       )
     })
   }
