@@ -10,7 +10,7 @@
 import { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { GatewayError, hasDetail, isGatewayError, undefinedIfMissing } from '../../src/base/errors.js'
-import { findDeepest, segmentsOf, nameOf, parentOf, root, under, within, type Path } from '../../src/base/path.js'
+import { childOf, segmentsOf, nameOf, parentOf, type Path } from '../../src/base/path.js'
 import type { Awaitable } from '../../src/contract/call-options.js'
 import { systemCode } from './errors.js'
 import { FolderHandleCache } from './folder-handle-cache.js'
@@ -57,7 +57,7 @@ export function symlinkOutside(): GatewayError {
 }
 
 /** The error for a name that does not exist. */
-function missing(fromSymlink: boolean): GatewayError {
+function missingName(fromSymlink: boolean): GatewayError {
   return new GatewayError('not_found', { detail: fromSymlink ? 'dangling_symlink' : undefined })
 }
 
@@ -271,9 +271,10 @@ export class RootFolder {
         folder.close()
       }
     }
-    const nearest = await findDeepest(last ? path : parent, (at) => this.#target(at))
-    if (!nearest) return path
-    return under(nearest.found, within(nearest.at, path) ?? root)
+    const led = await undefinedIfMissing(this.#lead(this.real, segmentsOf(last ? path : parent)))
+    const real = led && this.pathOf(led.host)
+    if (real === undefined) return path
+    return last ? real : childOf(real, nameOf(path))
   }
 
   /**
@@ -386,14 +387,26 @@ export class RootFolder {
     return this.real === '/' || host === this.real || host.startsWith(`${this.real}/`)
   }
 
+  /** As `#lead`. Rejects with `not_found` or `not_folder` if nothing is there. */
+  async #walk(start: string, names: readonly string[]): Promise<{ host: string; stats: BigIntStats }> {
+    const led = await this.#lead(start, names)
+    if (led.missing) throw led.missing
+    const stats = led.stats ?? (await this.syscallsFor(led.host).lstat(led.host))
+    if (!stats) throw new GatewayError('not_found')
+    return { host: led.host, stats }
+  }
+
   /**
    * Resolves `names` from `start`, which is a folder of the root without symlinks, or `/` for an absolute symlink.
-   * Folders above the root are passed without a lookup on the way back into the root.
+   * Folders above the root are passed without a lookup on the way back into the root. What follows a name that does not
+   * exist is resolved by its names alone; `missing` is the error for that name. Rejects with `not_found` for a loop of
+   * symlinks.
    */
-  async #walk(start: string, names: readonly string[]): Promise<{ host: string; stats: BigIntStats }> {
+  async #lead(start: string, names: readonly string[]): Promise<Led> {
     let symlinks = 0
     let host = start
     let stats: BigIntStats | undefined
+    let missing: GatewayError | undefined
     const remaining = names.map((name) => ({ name, fromSymlink: false })).reverse()
     for (let step = remaining.pop(); step; step = remaining.pop()) {
       const { name, fromSymlink } = step
@@ -403,38 +416,44 @@ export class RootFolder {
         stats = undefined
         continue
       }
-      if (stats && !stats.isDirectory()) throw fromSymlink ? missing(true) : new GatewayError('not_folder')
+      if (stats?.isDirectory() === false) {
+        missing = fromSymlink ? missingName(true) : new GatewayError('not_folder')
+        stats = undefined
+      }
       const next = joined(host, name)
-      if (!this.#contains(next)) {
-        if (this.real !== next && !this.real.startsWith(`${next}/`)) throw symlinkOutside()
-        host = next
-        continue
+      if (!this.#contains(next) && this.real !== next && !this.real.startsWith(`${next}/`)) throw symlinkOutside()
+      if (!missing && this.#contains(next)) {
+        const calls = this.syscallsFor(next)
+        stats = isReserved(name) ? undefined : await undefinedOn(() => calls.lstat(next), 'ENOTDIR')
+        if (!stats) missing = missingName(fromSymlink)
+        if (stats?.isSymbolicLink() === true) {
+          if (++symlinks > maxSymlinks) throw missingName(true)
+          const target = await calls.readlink(next)
+          if (target === undefined) throw missingName(true)
+          if (target.startsWith('/')) host = '/'
+          stats = undefined
+          remaining.push(
+            ...target
+              .split('/')
+              .map((part) => ({ name: part, fromSymlink: true }))
+              .reverse(),
+          )
+          continue
+        }
       }
-      if (isReserved(name)) throw missing(fromSymlink)
-      const calls = this.syscallsFor(next)
-      stats = await undefinedOn(() => calls.lstat(next), 'ENOTDIR')
-      if (!stats) throw missing(fromSymlink)
-      if (!stats.isSymbolicLink()) {
-        host = next
-        continue
-      }
-      if (++symlinks > maxSymlinks) throw missing(true)
-      const target = await calls.readlink(next)
-      if (target === undefined) throw missing(true)
-      if (target.startsWith('/')) host = '/'
-      stats = undefined
-      remaining.push(
-        ...target
-          .split('/')
-          .map((part) => ({ name: part, fromSymlink: true }))
-          .reverse(),
-      )
+      host = next
     }
     if (!this.#contains(host)) throw symlinkOutside()
-    stats ??= await this.syscallsFor(host).lstat(host)
-    if (!stats) throw new GatewayError('not_found')
-    return { host, stats }
+    return { host, stats, missing }
   }
+}
+
+/** Where a path leads to. */
+interface Led {
+  readonly host: string
+  /** Undefined if it was not asked. */
+  readonly stats: BigIntStats | undefined
+  readonly missing: GatewayError | undefined
 }
 
 /** Closes the folder of a symlink. */

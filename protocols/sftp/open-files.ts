@@ -148,11 +148,13 @@ export class OpenFiles {
   /** OPEN with the flags of draft §6.3. `requested`: attributes of a new file. */
   async open(path: Path, flags: number, requested: RequestedAttributes): Promise<FileHandle> {
     const own = this.#ownOf(path)
-    const existing = own ? own.entry : needsLookup(flags) ? await this.#stat(path) : undefined
+    const found = own ? own.entry : needsLookup(flags) ? await this.#stat(path) : undefined
+    // The file to which a dangling symlink leads is made, except with EXCL, for which the name is taken.
+    const claim = openFlag.create | openFlag.exclusive
+    const existing = found?.kind === 'symlink' && (flags & claim) !== claim ? undefined : found
     const plan = planOpen(flags, existing !== undefined || !needsLookup(flags))
     if (plan.action === 'refuse missing') throw new GatewayError('not_found', { op: 'open', path })
     if (plan.action === 'refuse existing') throw new GatewayError('exists', { op: 'open', path })
-    if (existing?.kind === 'symlink') throw danglingSymlink(path, flags)
     if (own && !own.isUnlinked) {
       // The file may have been opened only to write.
       if (plan.read) {
@@ -337,12 +339,6 @@ export class OpenFiles {
     if (own.length > 0) throw new GatewayError('not_empty', { op: 'remove', path })
     await this.fs.remove(path, { what: 'folder', signal: this.signal })
   }
-}
-
-/** The target of the symlink does not exist, and OPEN creates no files through symlinks. */
-function danglingSymlink(path: Path, flags: number): GatewayError {
-  const code = (flags & openFlag.create) === 0 ? 'not_found' : 'denied'
-  return new GatewayError(code, { op: 'open', path, detail: 'dangling_symlink' })
 }
 
 /** What the flags of OPEN (draft §6.3) mean for the tree. */

@@ -174,9 +174,9 @@ export interface Symlinks {
    */
   readSymlink(path: Path, options?: CallOptions): Promise<string>
   /**
-   * Resolves every symlink in the parents of `path`; with `last`, also in its last segment. A name that does not exist
-   * and a dangling symlink are returned unresolved. Rejects with `denied` if a symlink leads outside the driver.
-   * Required of a backend that follows symlinks.
+   * Resolves every symlink in the parents of `path`; with `last`, also in its last segment. A dangling symlink resolves
+   * to the path that does not exist; names below that are appended. A symlink of a loop is returned unresolved. Rejects
+   * with `denied` if a symlink leads outside the driver. Required of a backend that follows symlinks.
    */
   realPath(path: Path, options?: CallOptions & { readonly last?: boolean | undefined }): Promise<Path>
   /**

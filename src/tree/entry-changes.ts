@@ -13,7 +13,7 @@ import { makeFolder, makeMissingParents } from './missing-folders.js'
 import type { ChangeOptions } from './operation-options.js'
 import { hasPreconditions } from './preconditions.js'
 import type { EventDraft } from './recording.js'
-import { authorizeSymlink } from './symlinks.js'
+import { authorizeSymlink, mayFollow } from './symlinks.js'
 import { assertAllVisible, authorizeBelow } from './whole-trees.js'
 
 export interface FolderOptions extends ChangeOptions {
@@ -29,8 +29,13 @@ export interface RemovalOptions extends ChangeOptions {
 export async function mkdir(access: Access, path: Path, options: FolderOptions, event: EventDraft): Promise<void> {
   const making = access.change<OnePath>({
     ...access.resolving('mkdir', path, options),
-    require: (target) => {
-      if (options.parents !== true || target.entry?.kind !== 'folder') target.assertFree()
+    require: async (target) => {
+      const { entry } = target
+      // A symlink whose target the principal does not see is no folder to it.
+      const isFolder =
+        entry?.kind === 'folder' &&
+        (!isSymlink(entry) || (await mayFollow(access, 'see', access.place(target.at), options)))
+      if (options.parents !== true || !isFolder) target.assertFree()
     },
     touches: ({ at, entry }) => (entry ? [] : [{ path: at, membership: true }]),
   })

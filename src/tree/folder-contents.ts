@@ -1,7 +1,7 @@
 /** The entries of a folder that a principal sees, as a sorted listing, in pages, or at any depth. */
 import type { ThumbnailKind } from '../contract/capabilities.js'
 import type { Entry } from '../contract/entry.js'
-import { isGatewayError, undefinedIfMissing, GatewayError } from '../base/errors.js'
+import { undefinedIfMissing, GatewayError } from '../base/errors.js'
 import { childOf, nameOf, reservedPrefix, type Path } from '../base/path.js'
 import { Pauses } from '../base/pauses.js'
 import { foldName } from '../base/folding.js'
@@ -13,7 +13,7 @@ import type { AccessOptions } from './operation-options.js'
 import { covers } from './folder-rules.js'
 import type { FolderRights } from './policy/one-path.js'
 import { during, yielding } from './redaction.js'
-import { followSymlinks } from './symlinks.js'
+import { followSymlinks, mayFollow } from './symlinks.js'
 import { assertReadableBelow } from './whole-trees.js'
 
 /** Limits a listing to some of the folder's entries. */
@@ -269,21 +269,6 @@ async function symlinkSeen(
   // Nothing else than grants lets a principal see what it may not read.
   if (access.hasGrants && (await mayFollow(access, 'see', place, options))) return unreadable(entry)
   return undefinedIfMissing(access.tree.entry(place.at, { signal: options.signal, ofSymlink: true }))
-}
-
-async function mayFollow(
-  access: Access,
-  action: 'see' | 'read',
-  place: Place,
-  options: AccessOptions,
-): Promise<boolean> {
-  try {
-    await followSymlinks(access, action, place, options)
-    return true
-  } catch (error) {
-    if (!isGatewayError(error, 'denied', 'hidden', 'not_found', 'password_required', 'throttled')) throw error
-    return false
-  }
 }
 
 /**

@@ -56,7 +56,7 @@ export async function lock(
   const { lock, at, entry } = await locking.underLocks(async ({ at, entry }) => {
     const isDangling = entry?.kind === 'symlink'
     if ((!entry || isDangling) && options.makesFile === false) throw new GatewayError('not_found')
-    // No file is created behind a dangling symlink, so there is nothing to lock.
+    // The storage does not tell where the symlink leads, or it leads to itself.
     if (isDangling) throw new GatewayError('denied', { detail: 'dangling_symlink' })
     return { lock: await access.dependencies.locks.grant(at, request, access.principal), at, entry }
   })

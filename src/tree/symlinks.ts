@@ -4,6 +4,7 @@
  */
 import type { Principal } from '../accounts/principal.js'
 import type { Awaitable } from '../contract/call-options.js'
+import { isGatewayError } from '../base/errors.js'
 import { isSymlink } from '../contract/entry.js'
 import { childOf, isWithin, parentOf, resolvePath, root, within, type Path } from '../base/path.js'
 import type { MountedPath } from '../mounts/mounts.js'
@@ -51,6 +52,22 @@ export function followSymlinks(
   // The base is a folder to the principal, even if the storage has a symlink there.
   if (place.at === place.principal.accountBase && !last && !entry) return place
   return realPlace(access, action, place, options, { last, entry })
+}
+
+/** Whether the principal may do the action at the target of what is at `place`, if that is a symlink. */
+export async function mayFollow(
+  access: Access,
+  action: 'see' | 'read',
+  place: Place,
+  options: AccessOptions,
+): Promise<boolean> {
+  try {
+    await followSymlinks(access, action, place, options)
+    return true
+  } catch (error) {
+    if (!isGatewayError(error, 'denied', 'hidden', 'not_found', 'password_required', 'throttled')) throw error
+    return false
+  }
 }
 
 /** Whether the action is about what is at the path, which may be a symlink. */

@@ -259,6 +259,10 @@ async function check(
     options,
     signal,
   }
+  // A copy to a symlink replaces its target. The answer must not depend on what is there.
+  if (kind === 'copy' && old && isSymlink(old) && !isSymlink(entry)) {
+    await followSymlinks(access, 'receive', access.place(target.at), options, { last: true })
+  }
   assertReplaceable(access, transfer)
   if (parentOf(target.at) !== parentOf(source.at)) {
     await assertFolder(access, parentOf(target.at), { signal, preferred: target.chosen })

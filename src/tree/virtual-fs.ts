@@ -438,7 +438,8 @@ export class VirtualFs {
 
   /**
    * Locks `path`. If nothing exists there, creates an empty file (RFC 4918 §9.10.4); with `makesFile: false`, rejects
-   * with `not_found`. Rejects with `denied` for a dangling symlink, as `write` does.
+   * with `not_found`. Rejects with `denied` for a dangling symlink that the storage does not
+   * resolve, as `write` does.
    */
   lock(path: Path, request: LockRequest, options: ChangeOptions = {}): Promise<LockResult> {
     return this.#adding('locked', 'lock', path, (access) => locksAndProperties.lock(access, path, request, options))

@@ -62,8 +62,8 @@ export async function symlinkTests(run: Run): Promise<void> {
         ['/way/new', '/folder/deep/new', '/folder/deep/new'],
         ['/way/new/newer', '/folder/deep/new/newer', '/folder/deep/new/newer'],
         ['/folder/up/folder/up/last', '/last', '/folder/deep/file'],
-        ['/nowhere', '/nowhere', '/nowhere'],
-        ['/nowhere/x', '/nowhere/x', '/nowhere/x'],
+        ['/nowhere', '/nowhere', '/missing'],
+        ['/nowhere/x', '/missing/x', '/missing/x'],
         ['/missing/x', '/missing/x', '/missing/x'],
       ]
       for (const [path, way, last] of rows) {

@@ -2,9 +2,11 @@
  * What the grants do not let a user see: no answer of any protocol tells whether it exists. Each request is sent twice,
  * about a path that exists and about one that does not.
  */
-import t from 'tap'
+import { lutimes, readlink, rm, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
 import { asPath, nameOf, parentOf, type Path } from '../../src/base/path.js'
-import { startGateway } from '../gateway.js'
+import { startGateway, type RunningGateway } from '../gateway.js'
 import {
   flags,
   names as sftpNames,
@@ -17,7 +19,19 @@ import {
   type Answer,
   type PacketClient,
 } from '../protocols/sftp/packet-client.js'
-import { addUser, basic, everyPermission, packets, send, signIn, store, unbound, type Reply } from './world.js'
+import {
+  addRule,
+  addUser,
+  basic,
+  busy,
+  everyPermission,
+  packets,
+  send,
+  signIn,
+  store,
+  unbound,
+  type Reply,
+} from './world.js'
 
 /** Two names of the same length, which are in no text of an answer by chance. */
 const [there, gone] = ['zthere', 'zabsen'] as const
@@ -171,9 +185,69 @@ function sftpRequests(path: Path): readonly ((client: PacketClient) => Promise<A
   ]
 }
 
+/**
+ * Sends each request about each `path`, whose name has `there`, and about the path with `gone` instead. The answers
+ * must be equal. `restore` makes again what a request has moved or removed.
+ */
+async function assertSameAnswers(
+  t: Test,
+  running: RunningGateway,
+  paths: readonly string[],
+  restore: () => Promise<void>,
+): Promise<void> {
+  const { url } = running
+  await restore()
+  const token = await signIn(running, 'mallory')
+  const client = await packets(t, running, 'mallory')
+  const answered = ({ status, headers, text }: Reply, name: string) => {
+    const { date: _date, etag: _etag, 'last-modified': _modified, ...others } = headers
+    const same = text
+      .replace(/(getetag|getlastmodified|creationdate)>[^<]*/g, '$1')
+      .replace(/"(sign|modified|created)":"[^"]*"/g, '')
+    return JSON.stringify([status, others, same]).replaceAll(name, '*')
+  }
+  for (const path of paths.map(asPath)) {
+    const other = asPath(path.replaceAll(there, gone))
+    const sent = (at: Path) => [
+      ...apiRequests(at).map((each) => ({ ...each, headers: { ...each.headers, authorization: token } })),
+      ...davRequests(url, at).map((each) => ({
+        ...each,
+        headers: { ...each.headers, authorization: basic('mallory') },
+      })),
+    ]
+    const [one, two] = [sent(path), sent(other)]
+    for (const [at, request] of one.entries()) {
+      const twin = two[at] ?? request
+      const answers: string[] = []
+      for (const [each, name] of [
+        [request, there],
+        [twin, gone],
+      ] as const) {
+        answers.push(answered(await send(url, each.method, each.path, each.headers, each.body), name))
+        await restore()
+      }
+      t.equal(
+        answers[0],
+        answers[1],
+        `${request.method} ${request.path} ${request.body ?? ''} ${JSON.stringify(request.headers)}`,
+      )
+    }
+    const [asked, twins] = [sftpRequests(path), sftpRequests(other)]
+    for (const [at, ask] of asked.entries()) {
+      const answers: string[] = []
+      for (const each of [ask, twins[at] ?? ask]) {
+        const { type, body } = await each(client)
+        answers.push(`${type} ${body.toString('latin1').replaceAll(there, '*').replaceAll(gone, '*')}`)
+        await restore()
+      }
+      t.equal(answers[0], answers[1], `SFTP ${path} ${at}`)
+    }
+  }
+}
+
 void t.test('no answer tells whether what is not seen exists', async (t) => {
   const running = await startGateway(t)
-  const { gateway, url } = running
+  const { gateway } = running
   const all = gateway.as(unbound())
   const userId = await addUser(running, 'mallory', everyPermission)
   await gateway.grants.replace({ userId }, [
@@ -201,51 +275,47 @@ void t.test('no answer tells whether what is not seen exists', async (t) => {
     await ensure('/open/file')
     await all.mkdir(asPath('/open/empty'), { parents: true })
   }
-  await sources()
-  const token = await signIn(running, 'mallory')
-  const client = await packets(t, running, 'mallory')
-  const told = ({ status, headers, text }: Reply, name: string) => {
-    const { date: _date, etag: _etag, 'last-modified': _modified, ...others } = headers
-    const same = text.replace(/(getetag|getlastmodified|creationdate)>[^<]*/g, '$1').replace(/"sign":"[^"]*"/g, '')
-    return JSON.stringify([status, others, same]).replaceAll(name, '*')
+  const paths = [...parents.flatMap((at) => [`${at}/${there}`, `${at}/f${there}`]), `/open/secret/f${there}/${there}`]
+  await assertSameAnswers(t, running, paths, sources)
+})
+
+void t.test('a symlink on the disk does not tell whether its target exists', async (t) => {
+  const running = await startGateway(t)
+  const { gateway, dataFolder } = running
+  const all = gateway.as(unbound())
+  const userId = await addUser(running, 'mallory', busy, '/base')
+  await gateway.grants.replace({ userId }, [{ path: '/base/unseen', allow: [], deny: ['see'] }])
+  await addRule(running, '/base/locked', { password: 'sesame', passwordSub: true })
+  const folders = { outside: '../../outside', unseen: '../unseen', locked: '../locked' }
+  const kept = async (path: string) => {
+    if (!(await all.stat(asPath(path)).catch(() => undefined))) await store(all, path, 'x')
   }
-  const paths = (name: string) =>
-    [...parents.flatMap((at) => [`${at}/${name}`, `${at}/f${name}`]), `/open/secret/f${name}/${name}`].map(asPath)
-  for (const [index, path] of paths(there).entries()) {
-    const other = paths(gone)[index] ?? path
-    const sent = (at: Path) => [
-      ...apiRequests(at).map((each) => ({ ...each, headers: { ...each.headers, authorization: token } })),
-      ...davRequests(url, at).map((each) => ({
-        ...each,
-        headers: { ...each.headers, authorization: basic('mallory') },
-      })),
-    ]
-    const [one, two] = [sent(path), sent(other)]
-    for (const [at, request] of one.entries()) {
-      const twin = two[at] ?? request
-      const answers: string[] = []
-      for (const [each, name] of [
-        [request, there],
-        [twin, gone],
-      ] as const) {
-        answers.push(told(await send(url, each.method, each.path, each.headers, each.body), name))
-        await sources()
-      }
-      t.equal(
-        answers[0],
-        answers[1],
-        `${request.method} ${request.path} ${request.body ?? ''} ${JSON.stringify(request.headers)}`,
-      )
+  const link = async (path: string, target: string) => {
+    const at = join(dataFolder, 'files', path)
+    if ((await readlink(at).catch(() => undefined)) === target) return
+    await rm(at, { recursive: true, force: true })
+    await symlink(target, at)
+    await lutimes(at, 0, 0)
+  }
+  const restore = async () => {
+    for (const made of ['open/other', 'mine/link', 'mine/new']) {
+      await rm(join(dataFolder, 'files/base', made), { recursive: true, force: true })
     }
-    const [asked, twins] = [sftpRequests(path), sftpRequests(other)]
-    for (const [at, ask] of asked.entries()) {
-      const answers: string[] = []
-      for (const each of [ask, twins[at] ?? ask]) {
-        const { type, body } = await each(client)
-        answers.push(`${type} ${body.toString('latin1').replaceAll(there, '*').replaceAll(gone, '*')}`)
-        await sources()
+    for (const path of ['/outside', '/base/unseen', '/base/locked']) await kept(`${path}/${there}`)
+    for (const path of ['/outside', '/base/unseen', '/base/locked']) await kept(`${path}/f${there}/${there}`)
+    for (const name of ['file', there, gone]) await kept(`/base/source/${name}`)
+    for (const path of ['/base/open/file', '/base/mine/conditional']) await kept(path)
+    for (const name of [there, gone]) {
+      for (const [folder, to] of Object.entries(folders)) {
+        await link(`/base/open/${folder}-${name}`, `${to}/${name}`)
+        await link(`/base/open/${folder}-f${name}`, `${to}/f${name}`)
       }
-      t.equal(answers[0], answers[1], `SFTP ${path} ${at}`)
     }
   }
+  await assertSameAnswers(
+    t,
+    running,
+    Object.keys(folders).flatMap((folder) => [`/open/${folder}-${there}`, `/open/${folder}-f${there}`]),
+    restore,
+  )
 })
