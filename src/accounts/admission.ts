@@ -6,7 +6,7 @@
  */
 import type { BlockList } from 'node:net'
 import { GatewayError } from '../base/errors.js'
-import type { UserRow } from '../database/rows.js'
+import type { UserRow } from '../database/tables/accounts.js'
 import { isWithinNetworks, networksOf } from '../net/addresses.js'
 import { notAdmitted, refusedSession, sessionRevoked } from './errors.js'
 import type { Groups } from './groups.js'

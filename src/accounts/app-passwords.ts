@@ -5,11 +5,11 @@
 import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { cleanPath, root } from '../base/path.js'
-import type { AppPasswordRow } from '../database/rows.js'
+import type { AppPasswordRow } from '../database/tables/accounts.js'
 import type { Store } from '../database/tables.js'
 import { RandomSecrets } from './random-secrets.js'
 
-export type { AppPasswordRow } from '../database/rows.js'
+export type { AppPasswordRow } from '../database/tables/accounts.js'
 
 export interface NewAppPassword {
   readonly name: string

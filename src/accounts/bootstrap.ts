@@ -1,6 +1,6 @@
 /** The accounts of a new installation. */
 import { root } from '../base/path.js'
-import type { UserRow } from '../database/rows.js'
+import type { UserRow } from '../database/tables/accounts.js'
 import type { Store } from '../database/tables.js'
 import { hashPassword, impossiblePassword, randomPassword, staticHash } from './passwords.js'
 import { allPermissions } from './principal.js'

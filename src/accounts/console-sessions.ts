@@ -4,7 +4,7 @@
  */
 import type PQueue from 'p-queue'
 import { GatewayError } from '../base/errors.js'
-import type { ConsoleSessionRow, UserRow } from '../database/rows.js'
+import type { ConsoleSessionRow, UserRow } from '../database/tables/accounts.js'
 import type { OfOthers, Store } from '../database/tables.js'
 import type { Admission, Visit } from './admission.js'
 import { sessionRevoked } from './errors.js'
@@ -14,7 +14,7 @@ import { RandomSecrets } from './random-secrets.js'
 import type { Sessions } from './sessions.js'
 import type { SignInRecords } from './sign-in-records.js'
 
-export type { ConsoleSessionRow } from '../database/rows.js'
+export type { ConsoleSessionRow } from '../database/tables/accounts.js'
 
 /** The browser that opens a session. */
 export interface Browser {

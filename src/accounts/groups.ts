@@ -3,8 +3,10 @@ import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { foldCase } from '../base/path.js'
 import { isDecoded } from '../base/utf8.js'
-import type { GroupRow, UserRow } from '../database/rows.js'
-import type { GroupContents, Store } from '../database/tables.js'
+import type { UserRow } from '../database/tables/accounts.js'
+import type { GroupRow } from '../database/tables/groups.js'
+import type { Store } from '../database/tables.js'
+import type { GroupContents } from '../database/tables/groups.js'
 import { checkPermission, noMembership, type Membership } from './principal.js'
 
 export interface Group extends GroupRow {

@@ -4,7 +4,7 @@
  * `networkOf`. Nodes that share a database count the attempts in it together, a process of its own in memory.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { SignInAge, SignInParty } from '../database/rows.js'
+import type { SignInAge, SignInParty } from '../database/tables/sign-ins.js'
 import type { Store } from '../database/tables.js'
 import { PairTable, put } from '../base/bounded-tables.js'
 import { tooManyAttempts } from './errors.js'

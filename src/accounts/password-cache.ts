@@ -1,7 +1,7 @@
 /** Recently verified passwords, for protocols that send the password with every request. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { UserRow } from '../database/rows.js'
+import type { UserRow } from '../database/tables/accounts.js'
 
 /** Milliseconds after the last use until an entry expires. */
 const idleTimeout = 5 * 60_000

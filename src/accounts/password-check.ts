@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sharedController, untilAborted } from '../base/cancellation.js'
 import { networkOf } from '../net/addresses.js'
-import type { UserRow } from '../database/rows.js'
+import type { UserRow } from '../database/tables/accounts.js'
 import { GatewayError } from '../base/errors.js'
 import { codeRequired } from './errors.js'
 import type { FairQueue } from './fair-queue.js'

@@ -5,7 +5,7 @@
 import { GatewayError } from '../base/errors.js'
 import type { Holder } from '../base/fair-share.js'
 import type { Actor } from '../database/audit-rows.js'
-import type { Role } from '../database/rows.js'
+import type { Role } from '../database/tables/accounts.js'
 import { networkOf } from '../net/addresses.js'
 import { isWithin, root, segmentsOf, spelledAsIn, truncateTo, type Path } from '../base/path.js'
 import type { ShareMode } from '../base/rights.js'

@@ -1,7 +1,7 @@
 /** Makes the principals of accounts. */
 import { GatewayError } from '../base/errors.js'
 import { root, spelledAsIn, under, within, type Path } from '../base/path.js'
-import type { UserRow } from '../database/rows.js'
+import type { UserRow } from '../database/tables/accounts.js'
 import { networkOf } from '../net/addresses.js'
 import type { Admission } from './admission.js'
 import { refusedSession, sessionRevoked, type Revocation } from './errors.js'

@@ -6,7 +6,7 @@
  */
 import { createHmac } from 'node:crypto'
 import { GatewayError } from '../base/errors.js'
-import type { UserRow } from '../database/rows.js'
+import type { UserRow } from '../database/tables/accounts.js'
 import type { Store } from '../database/tables.js'
 import { alphabet, random } from './random-secrets.js'
 

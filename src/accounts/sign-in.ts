@@ -3,7 +3,7 @@
  * and the sign-in is recorded.
  */
 import { GatewayError } from '../base/errors.js'
-import type { KeyRow, UserRow } from '../database/rows.js'
+import type { KeyRow, UserRow } from '../database/tables/accounts.js'
 import type { Admission } from './admission.js'
 import type { AppPasswords } from './app-passwords.js'
 import type { Browser, ConsoleSessions } from './console-sessions.js'

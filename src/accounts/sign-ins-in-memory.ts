@@ -2,9 +2,10 @@
  * Attempts to sign in, in the memory of one process. The tables are limited, so that a distributed attack cannot
  * exhaust the memory.
  */
-import type { SignInAge, SignInEvent, SignInFilter, SignInKind, SignInParty } from '../database/rows.js'
+import type { SignInAge, SignInEvent, SignInFilter, SignInKind, SignInParty } from '../database/tables/sign-ins.js'
 import { PairTable } from '../base/bounded-tables.js'
-import type { SignInAttempt, SignInsOf, Store } from '../database/tables.js'
+import type { Store } from '../database/tables.js'
+import type { SignInAttempt, SignInsOf } from '../database/tables/sign-ins.js'
 
 type SignIns = Store['signIns']
 

@@ -1,11 +1,11 @@
 /** SSH keys of the accounts, cached in memory. */
 import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError } from '../base/errors.js'
-import type { KeyRow } from '../database/rows.js'
+import type { KeyRow } from '../database/tables/accounts.js'
 import type { Store } from '../database/tables.js'
 import { fingerprintOf, parseKeyLine } from './public-keys.js'
 
-export type { KeyRow } from '../database/rows.js'
+export type { KeyRow } from '../database/tables/accounts.js'
 
 const maxTitleLength = 255
 /** Maximum per account: all keys are in memory, and those of the user are compared at sign-in. */

@@ -3,7 +3,7 @@ import { createSecretKey, randomBytes, randomUUID, type KeyObject } from 'node:c
 import jwt from 'jsonwebtoken'
 import type PQueue from 'p-queue'
 import { z } from 'zod'
-import type { UserRow } from '../database/rows.js'
+import type { UserRow } from '../database/tables/accounts.js'
 import type { Store } from '../database/tables.js'
 import type { Settings } from '../settings/settings.js'
 import type { Admission, Visit } from './admission.js'

@@ -1,6 +1,6 @@
 /** Two-step verification of accounts: what its users change of it, and the codes that prove it. */
 import { GatewayError } from '../base/errors.js'
-import type { UserRow } from '../database/rows.js'
+import type { UserRow } from '../database/tables/accounts.js'
 import type { Admission } from './admission.js'
 import { sessionRevoked } from './errors.js'
 import type { Credentials, NewSecret, PasswordCheck } from './password-check.js'

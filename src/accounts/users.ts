@@ -4,8 +4,9 @@ import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors.js'
 import { cleanPath } from '../base/path.js'
 import { isDecoded } from '../base/utf8.js'
-import type { Role, UserRow } from '../database/rows.js'
-import type { Store, UserContents } from '../database/tables.js'
+import type { Role, UserRow } from '../database/tables/accounts.js'
+import type { Store } from '../database/tables.js'
+import type { UserContents } from '../database/tables/accounts.js'
 import { checkNetworks } from './admission.js'
 import type { FairQueue, Requester } from './fair-queue.js'
 import type { Groups, StoredWith } from './groups.js'
@@ -13,7 +14,7 @@ import { RecentCounts } from '../base/bounded-tables.js'
 import { hashPassword, staticHash } from './passwords.js'
 import { checkPermission } from './principal.js'
 
-export type { Role, UserRow } from '../database/rows.js'
+export type { Role, UserRow } from '../database/tables/accounts.js'
 
 export interface NewUser {
   readonly username: string

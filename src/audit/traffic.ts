@@ -5,7 +5,7 @@
 import type { Log } from '../base/log.js'
 import type { EventKind } from '../base/event-kinds.js'
 import type { EventFacts } from '../database/audit-rows.js'
-import type { TrafficSums } from '../database/rows.js'
+import type { TrafficSums } from '../database/tables/traffic.js'
 import type { Store } from '../database/tables.js'
 
 /** Milliseconds until the sums of this process are stored. */

@@ -1,7 +1,7 @@
 /** `tidegate key …` */
 import type { Command } from 'commander'
 import { GatewayError } from '../base/errors.js'
-import type { KeyRow } from '../database/rows.js'
+import type { KeyRow } from '../database/tables/accounts.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { readInput } from '../installation/input.js'
 import { formatTable, print } from './output.js'

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { isWithin, root, within, type Path } from '../base/path.js'
 import type { Config } from '../installation/config.js'
 import { parseAddition } from '../mounts/fields.js'
-import type { StorageRow } from '../database/rows.js'
+import type { StorageRow } from '../database/tables/storages.js'
 import type { KnownKind } from '../shares/by-database.js'
 
 /** The folder of a storage of the driver Local; undefined for another driver. */

@@ -6,7 +6,7 @@
 import type { Limiters } from '../accounts/limiter.js'
 import type { Log } from '../base/log.js'
 import type { Instance } from '../contract/driver-env.js'
-import type { Topic } from '../database/rows.js'
+import type { Topic } from '../database/topics.js'
 import type { OfOthers, Store } from '../database/tables.js'
 import type { PathLocks } from '../locks/path-locks.js'
 import type { Settings } from '../settings/settings.js'

@@ -1,7 +1,7 @@
 /** The rows of the nodes: how a process joins them, when one counts as alive, and how admins see them. */
 import { version } from '../base/version.js'
 import { deadAfter } from '../database/nodes.js'
-import type { NodeRow } from '../database/rows.js'
+import type { NodeRow } from '../database/tables/nodes.js'
 import type { Store } from '../database/tables.js'
 
 /** Times in milliseconds. All nodes must have the same ones. */

@@ -1,7 +1,7 @@
 /** Path locks that exclude the changes of other nodes too (docs/decisions/0036). */
 import { throwIfAborted, untilAborted } from '../base/cancellation.js'
 import type { HeldLocks, PathClaim, SharedEngine } from '../database/engine.js'
-import type { Topic } from '../database/rows.js'
+import type { Topic } from '../database/topics.js'
 import { PathLocksInProcess, type AcquireOptions, type PathLocks } from '../locks/path-locks.js'
 import type { FileNotices } from './file-notices.js'
 

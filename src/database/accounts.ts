@@ -18,8 +18,9 @@ import {
 import type { Database } from './database.js'
 import { storeContentsOfUser } from './grants.js'
 import { RowTable } from './row-table.js'
-import type { AppPasswordRow, ConsoleSessionRow, KeyRow, Role, UserRow } from './rows.js'
-import type { Store, UserContents } from './tables.js'
+import type { AppPasswordRow, ConsoleSessionRow, KeyRow, Role, UserRow } from './tables/accounts.js'
+import type { Store } from './tables.js'
+import type { UserContents } from './tables/accounts.js'
 
 const userColumns: Columns<UserRow> = {
   id: integer('id'),

@@ -4,7 +4,7 @@ import { parentOf, type Path } from '../base/path.js'
 import type { Database } from './database.js'
 import type { Presence } from './presence.js'
 import { assertDisjoint, replacePrefix, subtree } from './ranges.js'
-import type { StoredAttributes } from './rows.js'
+import type { StoredAttributes } from './tables/files.js'
 
 interface AttributeColumns {
   path: Path

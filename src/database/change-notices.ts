@@ -1,5 +1,5 @@
 /** How other processes learn of changes: the counts of changes, and the channels of PostgreSQL. */
-import { isTopic, type Topic } from './rows.js'
+import { isTopic, type Topic } from './topics.js'
 
 /** The channel of PostgreSQL's NOTIFY. A payload is "TOPIC SESSION", with the `application_name` of the session. */
 export const changeChannel = 'tidegate_changes'

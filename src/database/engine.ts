@@ -1,7 +1,7 @@
 /** What each database engine does in its own way. */
 import type { Path } from '../base/path.js'
 import type { Database } from './database.js'
-import type { Topic } from './rows.js'
+import type { Topic } from './topics.js'
 
 /** An open database of an engine, with the newest schema. */
 export interface Engine {

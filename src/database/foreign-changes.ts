@@ -1,7 +1,7 @@
 /** Notifies listeners of the topics that other processes have changed. */
 import { settlesWithin } from '../base/cancellation.js'
 import type { ForeignCommits } from './engine.js'
-import type { Topic } from './rows.js'
+import type { Topic } from './topics.js'
 
 /** Milliseconds after which a listener that failed is notified again. */
 const retryDelay = 250

@@ -5,8 +5,10 @@ import { bool, integer, optional, path, text, wordList, type Columns } from './c
 import { Database } from './database.js'
 import { following, PathTable } from './path-table.js'
 import { RowTable } from './row-table.js'
-import type { Grant, GroupMember, GroupRow } from './rows.js'
-import type { GroupContents, UserContents } from './tables.js'
+import type { Grant } from './tables/grants.js'
+import type { GroupMember, GroupRow } from './tables/groups.js'
+import type { UserContents } from './tables/accounts.js'
+import type { GroupContents } from './tables/groups.js'
 
 const groupColumns: Columns<GroupRow> = {
   id: integer('id'),

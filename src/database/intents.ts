@@ -7,7 +7,7 @@ import type { Database } from './database.js'
 import { moveFollowing } from './path-table.js'
 import { moveProperties } from './properties.js'
 import { subtree } from './ranges.js'
-import type { Intent } from './rows.js'
+import type { Intent } from './tables/intents.js'
 
 const columns: Columns<Intent> = {
   id: integer('id'),

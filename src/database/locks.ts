@@ -4,7 +4,7 @@ import { selfAndAncestors } from '../base/path.js'
 import { integer, path, readRow, text, time, bool, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
 import { subtree } from './ranges.js'
-import type { Lock } from './rows.js'
+import type { Lock } from './tables/locks.js'
 
 const columns: Columns<Lock> = {
   token: text('token'),

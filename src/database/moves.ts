@@ -1,7 +1,7 @@
 /** Moves of folders that processes make item by item, for the others. */
 import { integer, path, readRow, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
-import type { RunningMove } from './rows.js'
+import type { RunningMove } from './tables/moves.js'
 
 const columns: Columns<RunningMove> = {
   id: integer('id'),

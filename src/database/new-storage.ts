@@ -1,5 +1,5 @@
 /** The defaults of a new storage. */
-import type { StorageRow } from './rows.js'
+import type { StorageRow } from './tables/storages.js'
 
 /** The row of a new storage: `fields`, and defaults for the others. */
 export function newStorage(fields: Pick<StorageRow, 'mountPath' | 'driver' | 'addition'>): Omit<StorageRow, 'id'> {

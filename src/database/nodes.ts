@@ -4,7 +4,7 @@ import { GatewayError } from '../base/errors.js'
 import { integer, optional, readRow, text, time, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
 import { databaseTime, isPostgres, lockSchema } from './dialect.js'
-import type { NodeRow } from './rows.js'
+import type { NodeRow } from './tables/nodes.js'
 
 /** Milliseconds since its last heartbeat, after which a node is dead. */
 export const deadAfter = 25_000

@@ -8,7 +8,7 @@ import { changeChannel, fileChannel } from './change-notices.js'
 import { Database, type Runner } from './database.js'
 import type { Engine, ForeignCommits } from './engine.js'
 import { isConnectionError, isRolledBack, isUnsent, retried } from './errors.js'
-import { isTopic, topics, type Topic } from './rows.js'
+import { isTopic, topics, type Topic } from './topics.js'
 
 /** The oldest supported version, as `server_version_num`. */
 const oldestServer = 13_00_00

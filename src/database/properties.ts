@@ -5,7 +5,7 @@ import { parentOf, type Path } from '../base/path.js'
 import type { Database } from './database.js'
 import type { Presence } from './presence.js'
 import { assertDisjoint, replacePrefix, subtree } from './ranges.js'
-import type { Property, PropertyChange, PropertyLimits } from './rows.js'
+import type { Property, PropertyChange, PropertyLimits } from './tables/files.js'
 
 interface PropertyColumns extends Property {
   readonly path: Path

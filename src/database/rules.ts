@@ -2,7 +2,7 @@
 import { integer, json, path, text, bool, type Columns } from './columns.js'
 import type { Database } from './database.js'
 import { following, PathTable } from './path-table.js'
-import type { FolderRule } from './rows.js'
+import type { FolderRule } from './tables/rules.js'
 
 const columns: Columns<FolderRule> = {
   id: integer('id'),

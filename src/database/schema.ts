@@ -2,7 +2,7 @@
 import type { Knex } from 'knex'
 import { changeChannel } from './change-notices.js'
 import { isPostgres } from './dialect.js'
-import type { Topic } from './rows.js'
+import type { Topic } from './topics.js'
 
 /**
  * Creates the tables of version 17. Ranges over `path` rely on byte order, which is SQLite's default; a database with a

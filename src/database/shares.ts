@@ -20,7 +20,7 @@ import {
 import type { Database } from './database.js'
 import { databaseTime } from './dialect.js'
 import { following, PathTable } from './path-table.js'
-import type { ShareRoot, ShareRow, ShareUse, Visitor } from './rows.js'
+import type { ShareRoot, ShareRow, ShareUse, Visitor } from './tables/shares.js'
 
 /** The most visits of a share that are stored, without a limit and with one: visitors choose their names. */
 const maxStoredVisits = { unlimited: 10_000, limited: 100_000 } as const

@@ -2,8 +2,8 @@
 import type { Knex } from 'knex'
 import type { Database } from './database.js'
 import { databaseTime } from './dialect.js'
-import type { SignInAttempt, SignInsOf } from './tables.js'
-import type { SignInAge, SignInEvent, SignInFilter, SignInKind, SignInParty } from './rows.js'
+import type { SignInAttempt, SignInsOf } from './tables/sign-ins.js'
+import type { SignInAge, SignInEvent, SignInFilter, SignInKind, SignInParty } from './tables/sign-ins.js'
 
 /** Milliseconds after which an attempt whose outcome is unknown counts as failed: its process may have ended. */
 const pendingTime = 10_000

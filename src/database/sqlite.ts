@@ -5,7 +5,7 @@ import PQueue from 'p-queue'
 import { countsOf, type ChangeCount } from './change-notices.js'
 import { Database, type Runner } from './database.js'
 import type { Engine, ForeignCommits, ProcessChannel } from './engine.js'
-import type { Topic } from './rows.js'
+import type { Topic } from './topics.js'
 
 /** Milliseconds between two looks for commits of other processes. */
 const pollInterval = 250

@@ -2,7 +2,7 @@
 import { integer, path, text, time, bool, type Columns } from './columns.js'
 import type { Database } from './database.js'
 import { RowTable } from './row-table.js'
-import type { JournalRow, StorageRow } from './rows.js'
+import type { JournalRow, StorageRow } from './tables/storages.js'
 
 const columns: Columns<StorageRow> = {
   id: integer('id'),

@@ -14,7 +14,8 @@ import {
   type StoredRow,
 } from './columns.js'
 import type { Database } from './database.js'
-import type { Role, TaskAction, TaskItemRow, TaskRequestRow, TaskRow, UnfinishedTasks } from './rows.js'
+import type { Role } from './tables/accounts.js'
+import type { TaskAction, TaskItemRow, TaskRequestRow, TaskRow, UnfinishedTasks } from './tables/tasks.js'
 
 const columns: Columns<TaskRow> = {
   id: text('id'),

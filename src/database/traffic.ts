@@ -1,6 +1,6 @@
 /** The sums of the traffic, by minute and by day. */
 import type { Database } from './database.js'
-import type { TrafficRow, TrafficSums } from './rows.js'
+import type { TrafficRow, TrafficSums } from './tables/traffic.js'
 
 interface StoredSums {
   readonly period: string

@@ -3,7 +3,7 @@ import { GatewayError } from '../base/errors.js'
 import type { Path } from '../base/path.js'
 import { integer, optional, path, readRow, text, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
-import type { UploadRow } from './rows.js'
+import type { UploadRow } from './tables/uploads.js'
 
 const columns: Columns<UploadRow> = {
   id: integer('id'),

@@ -6,7 +6,7 @@ import { extensionOf, extensionsOf } from '../settings/file-extensions.js'
 import { encodePath, nameOf, trimTrailing, type Path } from '../base/path.js'
 import type { Settings } from '../settings/settings.js'
 import type { Storage } from '../storage/storage.js'
-import type { StorageRow } from '../database/rows.js'
+import type { StorageRow } from '../database/tables/storages.js'
 import type { SignedUrls } from './signed-urls.js'
 
 /**

@@ -6,10 +6,10 @@ import { randomUUID } from 'node:crypto'
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError, type ErrorOrigin, type OperationName } from '../base/errors.js'
 import { childOf, isWithin, parentOf, selfAndAncestors, type Path } from '../base/path.js'
-import type { Lock, LockRequest } from '../database/rows.js'
+import type { Lock, LockRequest } from '../database/tables/locks.js'
 import type { OfOthers, Store } from '../database/tables.js'
 
-export type { Lock, LockRequest } from '../database/rows.js'
+export type { Lock, LockRequest } from '../database/tables/locks.js'
 
 /** Maximum number of characters of the owner of a lock. */
 export const maxOwnerSize = 4096

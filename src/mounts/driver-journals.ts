@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Journal, JournalEntry, LeftEntry } from '../contract/driver-env.js'
-import type { JournalRow } from '../database/rows.js'
+import type { JournalRow } from '../database/tables/storages.js'
 import type { Store } from '../database/tables.js'
 
 type Adopt = (left: readonly LeftEntry[]) => void

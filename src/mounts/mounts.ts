@@ -20,7 +20,7 @@ import {
   within,
   type Path,
 } from '../base/path.js'
-import type { StorageRow } from '../database/rows.js'
+import type { StorageRow } from '../database/tables/storages.js'
 import { concernedPath } from '../storage/events.js'
 import type { Storage } from '../storage/storage.js'
 

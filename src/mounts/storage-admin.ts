@@ -11,11 +11,11 @@ import { checkOptions, parseAddition } from './fields.js'
 import { CachePolicies } from '../storage/listings.js'
 import type { MountSupervisor } from './mount-supervisor.js'
 import { storedStatus, visiblePath, type Mounts } from './mounts.js'
-import type { StorageRow } from '../database/rows.js'
+import type { StorageRow } from '../database/tables/storages.js'
 import type { Store } from '../database/tables.js'
 import type { Locks } from '../locks/webdav-locks.js'
 
-export type { StorageRow } from '../database/rows.js'
+export type { StorageRow } from '../database/tables/storages.js'
 
 /** The part of a row that an admin sets. */
 export type StorageConfiguration = Omit<StorageRow, 'id' | 'status' | 'modified' | 'mountPath'> & {

@@ -1,7 +1,7 @@
 /** The connection of a worker to its primary process, which keeps the locks and passes notices on. */
 import { GatewayError } from '../base/errors.js'
 import type { HeldLocks, PathClaim, ProcessChannel } from '../database/engine.js'
-import type { Topic } from '../database/rows.js'
+import type { Topic } from '../database/topics.js'
 import { OutgoingMessages, type ToPrimary, type ToWorker } from './worker-messages.js'
 
 interface Waiting {

@@ -14,7 +14,7 @@ import { prepareDatabase } from '../gateway/open-database.js'
 import { PathLocksInProcess } from '../locks/path-locks.js'
 import type { PathClaim } from '../database/engine.js'
 import { checkedConfig, lockFolder, publishUrl } from './daemon.js'
-import type { Topic } from '../database/rows.js'
+import type { Topic } from '../database/topics.js'
 import { OutgoingMessages, type Counts, type ToPrimary, type ToWorker } from './worker-messages.js'
 
 /** Milliseconds between two checks of the workers, and without an answer after which one is killed. */

@@ -1,7 +1,7 @@
 /** What the primary process and its workers send to each other: arrays of messages. */
 import type { Addresses } from '../installation/config.js'
 import type { PathClaim } from '../database/engine.js'
-import type { Topic } from '../database/rows.js'
+import type { Topic } from '../database/topics.js'
 
 /** The numbers of changes of topics, as in the table `change_counts`. */
 export type Counts = readonly (readonly [Topic, number])[]

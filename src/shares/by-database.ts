@@ -5,7 +5,7 @@
 import type { Accounts } from '../accounts/accounts.js'
 import { isGatewayError, toGatewayError, type ErrorCode } from '../base/errors.js'
 import { childOf, type Path } from '../base/path.js'
-import type { ShareRow, ShareUse } from '../database/rows.js'
+import type { ShareRow, ShareUse } from '../database/tables/shares.js'
 import { explainAccess } from '../tree/access.js'
 import type { Rules } from '../tree/folder-rules.js'
 import type { Grants } from '../tree/grants.js'

@@ -4,7 +4,7 @@ import { GatewayError } from '../base/errors.js'
 import { nameOf, root, type Path } from '../base/path.js'
 import type { ShareMode } from '../base/rights.js'
 import { networksOf } from '../net/addresses.js'
-import type { ShareRoot, ShareRow } from '../database/rows.js'
+import type { ShareRoot, ShareRow } from '../database/tables/shares.js'
 
 /** Maximum roots of a share: every request may look at each of them. */
 export const maxRoots = 100

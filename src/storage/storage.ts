@@ -39,7 +39,7 @@ import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors
 import type { DriverLog } from '../base/log.js'
 import { settableMode, withPermissions } from '../contract/modes.js'
 import { childOf, foldCase, nameOf, parentOf, root, under, type Path } from '../base/path.js'
-import type { StorageRow } from '../database/rows.js'
+import type { StorageRow } from '../database/tables/storages.js'
 import type { FileRecords, Store } from '../database/tables.js'
 import { AttributeOverlay } from './fallbacks/attribute-overlay.js'
 import { Backend } from './backend.js'

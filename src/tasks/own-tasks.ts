@@ -5,7 +5,7 @@
  */
 import { GatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
-import type { TaskItemRow } from '../database/rows.js'
+import type { TaskItemRow } from '../database/tables/tasks.js'
 import type { Store } from '../database/tables.js'
 import type { Task } from './task.js'
 

@@ -1,7 +1,7 @@
 /** The journal of the items of tasks: rows of the store, which are committed in batches. */
 import PQueue from 'p-queue'
 import { childOf, nameOf } from '../base/path.js'
-import type { TaskItemRow } from '../database/rows.js'
+import type { TaskItemRow } from '../database/tables/tasks.js'
 import type { Store } from '../database/tables.js'
 import type { CopiedState } from '../transfer/copy-job.js'
 import type { TaskUploads } from '../transfer/task-uploads.js'

@@ -5,7 +5,7 @@
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError } from '../base/errors.js'
 import type { Path } from '../base/path.js'
-import type { TaskItemRow, TaskRow, UnfinishedTasks } from '../database/rows.js'
+import type { TaskItemRow, TaskRow, UnfinishedTasks } from '../database/tables/tasks.js'
 import type { CopyJournal } from '../transfer/copy-job.js'
 import { maxText } from './failures.js'
 

@@ -4,7 +4,7 @@
  */
 import PQueue from 'p-queue'
 import { settlesWithin } from '../base/cancellation.js'
-import type { TaskAction, TaskRequestRow } from '../database/rows.js'
+import type { TaskAction, TaskRequestRow } from '../database/tables/tasks.js'
 import type { OfOthers, Store } from '../database/tables.js'
 import type { OwnTasks } from './own-tasks.js'
 import { assertRoomFor, unfinishedOf, type Task } from './task.js'

@@ -13,7 +13,7 @@ import { childOf, isWithin, parentOf, reservedPrefix, siblingPathOf, under, with
 import type { MountedPath } from '../mounts/mounts.js'
 import type { PathLocks } from '../locks/path-locks.js'
 import type { Storage } from '../storage/storage.js'
-import type { Intent } from '../database/rows.js'
+import type { Intent } from '../database/tables/intents.js'
 import type { OfOthers, Store } from '../database/tables.js'
 
 /** The folder rules and grants, which follow a folder that is moved. Paths are of the whole tree. */

@@ -8,7 +8,7 @@ import type { Log } from '../base/log.js'
 import type { Path } from '../base/path.js'
 import type { ResumableUpload, UploadWork } from '../storage/fallbacks/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
-import type { UploadRow } from '../database/rows.js'
+import type { UploadRow } from '../database/tables/uploads.js'
 import type { Store } from '../database/tables.js'
 
 /** Maximum time in milliseconds for which a task waits until its uploads are discarded. */

@@ -9,11 +9,11 @@ import type { Log } from '../base/log.js'
 import { cleanPath, maxDepthOf, foldCase, isWithin, selfAndAncestors, type Path } from '../base/path.js'
 import { compilePatterns, patternLines, type Pattern } from '../base/patterns.js'
 import { ownTurn } from '../base/pauses.js'
-import type { FolderRule } from '../database/rows.js'
+import type { FolderRule } from '../database/tables/rules.js'
 import type { Store } from '../database/tables.js'
 import { PathMirror, type FoldedPath } from './path-mirror.js'
 
-export type { FolderRule } from '../database/rows.js'
+export type { FolderRule } from '../database/tables/rules.js'
 
 /** A rule with compiled patterns. */
 export interface Rule extends FolderRule {

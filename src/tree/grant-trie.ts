@@ -4,7 +4,7 @@
  */
 import { childOf, foldCase, nameOf, root, segmentsOf, type Path } from '../base/path.js'
 import { rights, type Right } from '../base/rights.js'
-import type { Grant } from '../database/rows.js'
+import type { Grant } from '../database/tables/grants.js'
 import type { FoldedPath } from './path-mirror.js'
 
 /** A set of rights, as bits. */

@@ -3,12 +3,12 @@ import type { Membership, Principal } from '../accounts/principal.js'
 import { GatewayError, undefinedIfMissing } from '../base/errors.js'
 import { cleanPath, segmentsOf, type Path } from '../base/path.js'
 import { rights, type Right } from '../base/rights.js'
-import type { Grant } from '../database/rows.js'
+import type { Grant } from '../database/tables/grants.js'
 import type { Store } from '../database/tables.js'
 import { GrantTrie, type GrantedPath } from './grant-trie.js'
 import { PathMirror, type FoldedPath } from './path-mirror.js'
 
-export type { Grant } from '../database/rows.js'
+export type { Grant } from '../database/tables/grants.js'
 
 /** The user or the group that a grant is of. */
 export type Subject = { readonly userId: number } | { readonly groupId: number }

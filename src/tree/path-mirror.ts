@@ -4,8 +4,8 @@
  */
 import { undefinedIfMissing } from '../base/errors.js'
 import { childOf, isWithin, segmentsOf, selfAndAncestors, under, within, type Path } from '../base/path.js'
-import type { RunningMove } from '../database/rows.js'
-import type { PathRows } from '../database/tables.js'
+import type { RunningMove } from '../database/tables/moves.js'
+import type { PathRows } from '../database/tables/path-rows.js'
 
 /** A move of a folder, during which its rows apply at both paths. */
 interface Moving {

@@ -5,7 +5,7 @@
 import { GatewayError, toGatewayError, TreeError, type OperationName } from '../base/errors.js'
 import { logInternal } from '../base/log.js'
 import { cleanPath, isWithin, parentOf, root, selfAndAncestors, under, type Path } from '../base/path.js'
-import type { Lock } from '../database/rows.js'
+import type { Lock } from '../database/tables/locks.js'
 import { isHeldBy, isOfOwnShare, isOfVisitors, LockedError } from '../locks/webdav-locks.js'
 import type { Access } from './access.js'
 

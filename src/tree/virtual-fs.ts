@@ -23,7 +23,8 @@ import { isGatewayError, isWithoutStorage, type OperationName } from '../base/er
 import { root, under, type Path } from '../base/path.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import type { FreshStatOptions } from '../storage/storage.js'
-import type { Lock, LockRequest, Property, PropertyChange } from '../database/rows.js'
+import type { Property, PropertyChange } from '../database/tables/files.js'
+import type { Lock, LockRequest } from '../database/tables/locks.js'
 import { sameness } from '../transfer/same-file.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../download-urls/download-routing.js'
 import { Access, unreadable, type Place, type SeenEntry } from './access.js'
@@ -54,7 +55,7 @@ import * as transfers from './transfers.js'
 import * as locksAndProperties from './locks-and-properties.js'
 import type { LockResult } from './locks-and-properties.js'
 
-export type { Property, PropertyChange, PropertyName } from '../database/rows.js'
+export type { Property, PropertyChange, PropertyName } from '../database/tables/files.js'
 export { maxPropertiesSize } from './locks-and-properties.js'
 
 export type { SerializedParts } from '../storage/listing-cache.js'

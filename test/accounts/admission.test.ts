@@ -12,7 +12,7 @@ import { admissionRefusal, checkNetworks, type AdmissionRequest } from '../../sr
 import { lockout } from '../../src/accounts/limiter.js'
 import { isGatewayError } from '../../src/base/errors.js'
 import { asPath, root } from '../../src/base/path.js'
-import type { UserRow } from '../../src/database/rows.js'
+import type { UserRow } from '../../src/database/tables/accounts.js'
 import { userRow } from '../database/store-rows.js'
 import { lacks } from '../programs.js'
 import { until } from '../until.js'

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { ForeignChanges } from '../../src/database/foreign-changes.js'
 import { PolledCommits } from '../../src/database/sqlite.js'
-import type { Topic } from '../../src/database/rows.js'
+import type { Topic } from '../../src/database/topics.js'
 import { until } from '../until.js'
 
 /** A database that another process changes. */

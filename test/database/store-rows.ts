@@ -1,6 +1,12 @@
 /** Rows for tests of the store. */
 import { asPath, root } from '../../src/base/path.js'
-import type { FolderRule, Grant, GroupRow, ShareRow, StorageRow, TaskRow, UserRow } from '../../src/database/rows.js'
+import type { UserRow } from '../../src/database/tables/accounts.js'
+import type { Grant } from '../../src/database/tables/grants.js'
+import type { GroupRow } from '../../src/database/tables/groups.js'
+import type { FolderRule } from '../../src/database/tables/rules.js'
+import type { ShareRow } from '../../src/database/tables/shares.js'
+import type { StorageRow } from '../../src/database/tables/storages.js'
+import type { TaskRow } from '../../src/database/tables/tasks.js'
 import { newShare } from '../../src/shares/share-fields.js'
 
 export function userRow(fields: Partial<UserRow>): Omit<UserRow, 'id'> {

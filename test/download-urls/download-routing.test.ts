@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import { asPath as p } from '../../src/base/path.js'
-import type { StorageRow } from '../../src/database/rows.js'
+import type { StorageRow } from '../../src/database/tables/storages.js'
 import {
   judgeDownload,
   type DownloadRequestKind,

@@ -4,7 +4,7 @@ import { GatewayError, isWithoutStorage } from '../../src/base/errors.js'
 import { asPath, type Path } from '../../src/base/path.js'
 import { Mounts, storedStateOf, visiblePath, type Mount } from '../../src/mounts/mounts.js'
 import type { Storage } from '../../src/storage/storage.js'
-import type { StorageRow } from '../../src/database/rows.js'
+import type { StorageRow } from '../../src/database/tables/storages.js'
 import { storageRow } from '../database/store-rows.js'
 
 const p = asPath

@@ -6,7 +6,7 @@ import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
 import { GatewayError } from '../../src/base/errors.js'
 import { asPath as p } from '../../src/base/path.js'
-import type { Intent } from '../../src/database/rows.js'
+import type { Intent } from '../../src/database/tables/intents.js'
 import { altered, bare, contents, newTree, sourceOf, type Over, type Test, type Tree } from '../tree/tree-fixture.js'
 
 const backup = p('/.tidegate-backup-1')

@@ -1,5 +1,5 @@
 /** The locks of a store, in memory. */
-import type { Lock } from '../../src/database/rows.js'
+import type { Lock } from '../../src/database/tables/locks.js'
 import type { Store } from '../../src/database/tables.js'
 
 type LocksTable = Store['locks']

@@ -3,7 +3,7 @@ import t from 'tap'
 import { protocols } from '../../protocols/index.js'
 import { permissionBits, type Permission } from '../../src/accounts/principal.js'
 import { asPath, childOf, parentOf, type Path } from '../../src/base/path.js'
-import type { FolderRule } from '../../src/database/rows.js'
+import type { FolderRule } from '../../src/database/tables/rules.js'
 import { hidePatterns, type Rule } from '../../src/tree/folder-rules.js'
 import { hidesNames, isOmitted, memberFilter, seesMountUsages } from '../../src/tree/policy/names.js'
 import {

@@ -19,7 +19,7 @@ import {
 import { storedStatus } from '../../mounts/mounts.js'
 import type { ImportedGrant, ImportedShare, ImportedUser, Installation } from '../../database/installation.js'
 import { newStorage } from '../../database/new-storage.js'
-import type { FolderRule } from '../../database/rows.js'
+import type { FolderRule } from '../../database/tables/rules.js'
 import { hidePatterns } from '../../tree/folder-rules.js'
 import { dotNames, namePatterns, PathRules, type FileBrowserRule } from './filebrowser-rules.js'
 import { ImportedGrants, type DecisionChange } from './grants.js'

@@ -16,7 +16,7 @@ import type {
   Installation,
 } from '../../database/installation.js'
 import { newStorage } from '../../database/new-storage.js'
-import type { StorageRow } from '../../database/rows.js'
+import type { StorageRow } from '../../database/tables/storages.js'
 import { storedStatus } from '../../mounts/mounts.js'
 import { ImportedGrants } from './grants.js'
 import { groupOf } from './group.js'
