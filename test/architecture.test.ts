@@ -281,7 +281,7 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
 })
 
 void t.test('permissions are read, and paths decided on, by the policy only', async (t) => {
-  t.same(filesWith(/^(?:import|export) (?!type )[^']* from '[^']*\/policy\/[^']*'/m), ['src/tree/access.ts'])
+  t.same(filesWith(/^(?:import|export) (?!type )[^']* from '[^']*\/policy\/[^']*'/m), ['src/tree/decisions.ts'])
   const readers = filesWith(/\bhasPermission\b/)
   t.same(
     readers.filter((name) => !name.startsWith('src/accounts/')),

@@ -116,8 +116,10 @@ export interface Authority {
   resolve(path: Path, options: AccessOptions): Awaitable<Pick<ResolvedPath, 'at'>>
   /** As `resolve`, authorizes reading it, and follows its symlinks. */
   resolveAndAuthorize(action: 'read', path: Path, options: AccessOptions): Awaitable<Pick<ResolvedPath, 'at'>>
-  /** What is told of the entry at a path of the whole tree. */
-  factsOf(at: Path, entry: Entry): Entry
+  readonly decisions: {
+    /** The entry at a path of the whole tree, as the principal sees it. */
+    factsOf(at: Path, entry: Entry): Entry
+  }
 }
 
 /** Changes that the gateway makes by itself: no rule restricts them. Locks do. */
@@ -125,7 +127,7 @@ export const gatewayAuthority: Authority = {
   principal: undefined,
   resolve: (at) => ({ at }),
   resolveAndAuthorize: (_, at) => ({ at }),
-  factsOf: (_, entry) => entry,
+  decisions: { factsOf: (_, entry) => entry },
 }
 
 /** What the checks of changes ask. */
@@ -250,7 +252,7 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     const subject = plan.subject === 'first' ? loaded[0] : loaded.at(-1)
     if (subject && this.#isConditional) {
       // By the entity tag that the principal is told.
-      const entry = subject.entry && authority.factsOf(subject.at, subject.entry)
+      const entry = subject.entry && authority.decisions.factsOf(subject.at, subject.entry)
       await assertPreconditions(options, entry, (other) => this.#stateOf(other, subject.at, entry))
     }
     for (const touch of plan.touches(...targets)) {

@@ -64,7 +64,7 @@ export function remove(access: Access, path: Path, options: RemovalOptions, even
       tree: what === 'tree',
       load: 'symlink',
       require: ({ at, existing }) => {
-        access.assertMovable(at, 'mount_removed')
+        access.decisions.assertMovable(at, 'mount_removed')
         if (what === 'file' && isRealFolder(existing)) throw new GatewayError('is_folder')
         if (what === 'folder' && !isRealFolder(existing)) throw new GatewayError('not_folder')
         if (isRealFolder(existing)) authorizeBelow(access, 'remove', at, options)
@@ -143,8 +143,8 @@ export function hardLink(
     resolve: async () => {
       // By the new name the file can be written in place, so the right to write it by the old one is required.
       const source = await access.resolveAndAuthorize('write', from, options)
-      access.authorize('read', source.at, options)
-      access.authorize('copy', source.at, options)
+      access.decisions.authorize('read', source.at, options)
+      access.decisions.authorize('copy', source.at, options)
       return [source, await access.resolveAndAuthorize('write', to, options, { last: false })]
     },
     require: (source, made) => {

@@ -16,9 +16,9 @@ import type { Right } from '../base/rights.js'
 import type { DriverDescription } from '../contract/driver-type.js'
 import type { Grant } from '../database/tables/grants.js'
 import type { StorageRow } from '../database/tables/storages.js'
-import { explainAccess, type ExplainedAccess } from './access.js'
+import { explainAccess, type ExplainedAccess } from './decisions.js'
 import { shownElsewhere } from './denied-elsewhere.js'
-import type { Rules } from './folder-rules.js'
+import type { Rule, Rules } from './folder-rules.js'
 import type { Grants } from './grants.js'
 import type { ExplainedStepName, JudgedStep, StepKind } from './policy/explanation.js'
 
@@ -135,8 +135,9 @@ class Words {
   #text(step: JudgedStep): string {
     const { username, signal, base, protocol } = this.principal
     const { cause, refused, right, grants, rule, permissions } = step
-    const needed = permissions.map(permissionName).join(', ')
+    const needed = permissionNames(permissions)
     const byGrant = this.#grantOf(grants)
+    const byRule = rule && ruleInWords(rule)
     switch (cause) {
       case 'credential':
         return refused ? toGatewayError(signal.reason).reason : `the account of ${username} can be used`
@@ -165,17 +166,17 @@ class Words {
         if (refused) return this.#nothingMentions(right, `${username} lacks the permission ${needed}`)
         return this.#nothingMentions(right, `${username} has the permission ${needed}${this.#originOf(permissions)}`)
       case 'ruleWithWrite':
-        return this.#nothingMentions(right, `the folder rule at ${rule?.path} lets everybody write`)
+        return this.#nothingMentions(right, `${byRule} lets everybody write`)
       case 'hidden':
-        return rule && refused ? `the folder rule at ${rule.path} hides the name` : 'no folder rule hides the name'
+        return rule && refused ? `${byRule} hides the name` : 'no folder rule hides the name'
       case 'readUsers':
-        if (rule && refused) return `the folder rule at ${rule.path} names others who may read`
+        if (rule && refused) return `${byRule} names others who may read`
         return 'no folder rule excludes this reader'
       case 'password':
-        if (rule && refused) return `the folder rule at ${rule.path} requires a password`
+        if (rule && refused) return `${byRule} requires a password`
         return 'no folder password is required'
       case 'writeUsers':
-        if (rule && refused) return `the folder rule at ${rule.path} names others who may write`
+        if (rule && refused) return `${byRule} names others who may write`
         return 'no folder rule excludes this writer'
     }
   }
@@ -198,16 +199,7 @@ class Words {
   }
 
   #grantOf(grants: readonly Grant[]): string {
-    if (grants.length === 0) return 'a grant'
-    // Several are spellings of one path.
-    const paths = [...new Set(grants.map(({ path }) => path))]
-    const ofPath = (at: Path) => {
-      const subjects = grants
-        .filter(({ path }) => path === at)
-        .map((each) => nameOfSubject(this.sources.accounts, each))
-      return `the grant of ${subjects.slice(0, maxNotes).join(', ')} at ${at}`
-    }
-    return paths.map(ofPath).join(' and ')
+    return grantsInWords(grants, (grant) => nameOfSubject(this.sources.accounts, grant))
   }
 
   notes(right: Right): readonly string[] {
@@ -270,6 +262,34 @@ class Words {
     }
     return notes
   }
+}
+
+/** What a step has looked at, in words for admins: the grants, the folder rule or the permissions. */
+export function decidingPart({ step, grants, rule, permissions }: JudgedStep, nameOf: NameOfSubject): string {
+  if (grants.length > 0) return grantsInWords(grants, nameOf)
+  if (rule !== undefined) return ruleInWords(rule)
+  return permissions.length > 0 ? `the permission ${permissionNames(permissions)}` : step
+}
+
+type NameOfSubject = (grant: Pick<Grant, 'userId' | 'groupId'>) => string
+
+function grantsInWords(grants: readonly Grant[], nameOf: NameOfSubject): string {
+  if (grants.length === 0) return 'a grant'
+  // Several are spellings of one path.
+  const paths = [...new Set(grants.map(({ path }) => path))]
+  const ofPath = (at: Path) => {
+    const subjects = grants.filter(({ path }) => path === at).map(nameOf)
+    return `the grant of ${subjects.slice(0, maxNotes).join(', ')} at ${at}`
+  }
+  return paths.map(ofPath).join(' and ')
+}
+
+function ruleInWords({ path }: Pick<Rule, 'path'>): string {
+  return `the folder rule at ${path}`
+}
+
+function permissionNames(permissions: readonly Permission[]): string {
+  return permissions.map(permissionName).join(', ')
 }
 
 /** Who a grant is of, in words for admins. */

@@ -194,7 +194,7 @@ export async function write(
 ): Promise<WriteResult> {
   const { entry, created, at, storage } = await store(access, path, source, options)
   wasStored(event, at, entry, storage, created)
-  return { entry: access.factsOf(at, entry), created }
+  return { entry: access.decisions.factsOf(at, entry), created }
 }
 
 /** Creates an empty file. Rejects with `exists` if the name is taken. */
@@ -221,7 +221,7 @@ export async function reserve(
         // Another request has removed, replaced or changed the file.
         if (!isGatewayError(error, 'not_found', 'precondition_failed')) throw error
       })
-  return { entry: access.factsOf(at, entry), release }
+  return { entry: access.decisions.factsOf(at, entry), release }
 }
 
 /** The event of a file that was stored as this entry. */
@@ -426,7 +426,7 @@ function changeOf(access: Access, path: Path, options: FileOpenOptions, openMode
     ...resolving,
     resolve: async () => {
       const [place] = await resolving.resolve()
-      for (const at of isRead ? [place.named, place.at] : []) access.assertContentGranted(at)
+      for (const at of isRead ? [place.named, place.at] : []) access.decisions.assertContentGranted(at)
       return [place]
     },
     require: (target) => {

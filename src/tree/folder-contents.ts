@@ -8,11 +8,13 @@ import { foldName } from '../base/folding.js'
 import type { ListedRight } from '../base/rights.js'
 import type { FolderListing } from '../storage/listings.js'
 import type { Order } from '../storage/sorting.js'
-import { needsSignature, unreadable, type Access, type Place, type SeenEntry } from './access.js'
+import type { Access, Place } from './access.js'
+import { needsSignature, type Decisions } from './decisions.js'
 import type { AccessOptions } from './operation-options.js'
 import { covers } from './folder-rules.js'
 import type { FolderRights } from './policy/one-path.js'
 import { during, yielding } from './redaction.js'
+import { unreadable, type SeenEntry } from './seen-entry.js'
 import { followSymlinks, mayFollow } from './symlinks.js'
 import { assertReadableBelow } from './whole-trees.js'
 
@@ -76,7 +78,7 @@ export interface Listing {
 export async function list(access: Access, path: Path, options: FolderListOptions): Promise<Listing> {
   const folder = await access.resolveAndAuthorize('list', path, options)
   const { at } = folder
-  if (options.refresh === true) access.authorize('refresh', at, options)
+  if (options.refresh === true) access.decisions.authorize('refresh', at, options)
   // Few names of a folder have a given beginning.
   const part = options.startsWith === undefined ? options.limit : 0
   const { signal, refresh, order, atMost } = options
@@ -93,7 +95,7 @@ export async function list(access: Access, path: Path, options: FolderListOption
     entries,
     total: shown.length,
     folder: folderView(access, at),
-    rights: access.rightsInFolder(at, options.password),
+    rights: access.decisions.rightsInFolder(at, options.password),
     serialized: entries === listing.entries ? listing.serialized : undefined,
   }
 }
@@ -135,9 +137,9 @@ export async function assertMembersReadable(
 ): Promise<void> {
   const top = await during(access, 'list', path, async () => {
     const place = await access.resolve(path, options)
-    access.authorize('list', place.at, options, place.principal)
+    access.decisions.authorize('list', place.at, options, place.principal)
     // The path of a symlink itself is asked before the path that it leads to.
-    if (names.length === 0) access.assertContentGranted(place.at)
+    if (names.length === 0) access.decisions.assertContentGranted(place.at)
     const folder = await followSymlinks(access, 'list', place, options)
     const isFolder = names.length > 0 || (await entryAt(access, path, options)).kind === 'folder'
     if (!isFolder) throw new GatewayError('not_folder')
@@ -221,8 +223,8 @@ async function entriesSeen(
   filter: EntryFilter,
   hasReserved?: boolean,
 ): Promise<readonly Entry[]> {
-  const shown = await visibleEntries(access, at, entries, filter, hasReserved)
-  return named === at ? shown : visibleEntries(access, named, shown, filter, false)
+  const shown = await visibleEntries(access.decisions, at, entries, filter, hasReserved)
+  return named === at ? shown : visibleEntries(access.decisions, named, shown, filter, false)
 }
 
 /** What the principal is told of the entries of a folder that it sees. */
@@ -232,11 +234,11 @@ function factsSeen(
   entries: readonly Entry[],
   options: AccessOptions,
 ): Promise<readonly SeenEntry[]> {
-  const facts = access.factsOfMembers(folder.at, entries)
+  const facts = access.decisions.factsOfMembers(folder.at, entries)
   return symlinksSeen(
     access,
     folder,
-    folder.named === folder.at ? facts : access.factsOfMembers(folder.named, facts),
+    folder.named === folder.at ? facts : access.decisions.factsOfMembers(folder.named, facts),
     options,
   )
 }
@@ -267,7 +269,7 @@ async function symlinkSeen(
 ): Promise<SeenEntry | undefined> {
   if (await mayFollow(access, 'read', place, options)) return entry
   // Nothing else than grants lets a principal see what it may not read.
-  if (access.hasGrants && (await mayFollow(access, 'see', place, options))) return unreadable(entry)
+  if (access.decisions.hasGrants && (await mayFollow(access, 'see', place, options))) return unreadable(entry)
   return undefinedIfMissing(access.tree.entry(place.at, { signal: options.signal, ofSymlink: true }))
 }
 
@@ -277,13 +279,13 @@ async function symlinkSeen(
  * Rejects with `aborted`.
  */
 export async function visibleEntries(
-  access: Pick<Access, 'memberFilter'>,
+  decisions: Pick<Decisions, 'memberFilter'>,
   at: Path,
   entries: readonly Entry[],
   filter: EntryFilter = {},
   hasReserved = true,
 ): Promise<readonly Entry[]> {
-  const view = viewOf(access, at, filter)
+  const view = viewOf(decisions, at, filter)
   if (view.isUnfiltered && !hasReserved) return entries
   const visible: Entry[] = []
   const pauses = new Pauses(filter.signal)
@@ -304,11 +306,11 @@ const quickEntries = 1000
  * `isUnfiltered`: only reserved names are removed.
  */
 function viewOf(
-  access: Pick<Access, 'memberFilter'>,
+  decisions: Pick<Decisions, 'memberFilter'>,
   at: Path,
   { foldersOnly = false, startsWith = '', contains = '', except }: EntryFilter,
 ): { readonly isUnfiltered: boolean; readonly isQuick: boolean; isVisible(entry: Entry): boolean } {
-  const members = access.memberFilter(at)
+  const members = decisions.memberFilter(at)
   const part = foldName(contains)
   return {
     isUnfiltered: members.showsAll && !foldersOnly && startsWith === '' && part === '' && except === undefined,
@@ -328,7 +330,7 @@ export function folderView(access: Access, at: Path): FolderView {
   return {
     readme: rule && covers(rule, rule.readmeSub, at) ? rule.readme : '',
     header: rule && covers(rule, rule.headerSub, at) ? rule.header : '',
-    ...access.folderRights(at),
+    ...access.decisions.folderRights(at),
     provider: row?.driver ?? 'unknown',
     // A member that a grant denies to somebody needs a signature, and a listing signs all URLs or none.
     signed: needsSignature(access.dependencies, at) || access.dependencies.grants.deniesReadingBelow(at),

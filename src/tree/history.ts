@@ -57,7 +57,7 @@ export async function history(
   const { audit } = access.dependencies.store
   /** As the principal names it, if it sees it. */
   const own = (place: Path | undefined): Path | undefined =>
-    place === undefined || access.refusalOf('see', place, options, principal)
+    place === undefined || access.decisions.refusalOf('see', place, options, principal)
       ? undefined
       : within(principal.base, place)
   const kinds = withReads ? [...changes, 'read' as const] : changes

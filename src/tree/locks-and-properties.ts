@@ -111,7 +111,7 @@ export async function unlock(access: Access, path: Path, token: string, options:
 /** Where an existing lock is. What the principal does not see has none, as a path where nothing is. */
 async function ofLock(access: Access, path: Path, options: ChangeOptions): Promise<Path> {
   const { at, principal } = await access.resolve(path, options)
-  if (access.refusalOf('lock', at, { ...options, makesFile: false }, principal)?.code === 'not_found') {
+  if (access.decisions.refusalOf('lock', at, { ...options, makesFile: false }, principal)?.code === 'not_found') {
     // The lock token that a refresh names in its precondition is of no lock here.
     throw new GatewayError('precondition_failed', { reason: options.if ? 'If does not hold' : 'no such lock' })
   }
@@ -125,7 +125,7 @@ async function ofLock(access: Access, path: Path, options: ChangeOptions): Promi
 export function covering(access: Access, at: Path, members: readonly string[]): readonly Lock[] {
   const { dependencies, principal } = access
   const { locks } = dependencies
-  const onMembers = locks.onMembers(at, members).filter(({ path }) => !access.isOmitted(path))
+  const onMembers = locks.onMembers(at, members).filter(({ path }) => !access.decisions.isOmitted(path))
   const all = [...locks.covering(at), ...onMembers]
   const told = principal.share === undefined ? all : all.filter((lock) => isHeldBy(lock, principal))
   return told.map((lock) => redactedLock(access, lock, at))

@@ -81,7 +81,7 @@ export async function makeMissingParents(
 ): Promise<void> {
   const options = { signal, password, lockTokens, makingFolder, preferred }
   const authorize = async (folder: Path) => {
-    access.authorize('mkdir', folder, options)
+    access.decisions.authorize('mkdir', folder, options)
     await assertNoSymlink(access, 'mkdir', access.place(folder), options)
   }
   await makeMissingFolders(access.dependencies, access, parentOf(at), options, authorize)

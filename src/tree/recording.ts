@@ -7,6 +7,7 @@ import { toGatewayError, type GatewayError } from '../base/errors.js'
 import { under, type Path } from '../base/path.js'
 import type { TransferEvent } from '../storage/transfer-meter.js'
 import type { Access } from './access.js'
+import { decidingPart } from './explain.js'
 import type { Action } from './policy/one-path.js'
 import { arrivingAction, leavingActions } from './transfers.js'
 
@@ -131,9 +132,15 @@ function decidedByOf(
   if (own === undefined) return undefined
   const leaving = kind === 'moved' && target !== undefined ? leavingActions(path, target) : [own]
   for (const each of leaving) {
-    const decidedBy = access.refusedBy(each, path)
+    const decidedBy = refusedBy(access, each, path)
     if (decidedBy !== undefined) return decidedBy
   }
   if (target === undefined) return undefined
-  return access.refusedBy(kind === 'moved' ? arrivingAction(path, target) : 'receive', target)
+  return refusedBy(access, kind === 'moved' ? arrivingAction(path, target) : 'receive', target)
+}
+
+/** What refuses an action at `at`, in words for admins. Undefined if nothing does. */
+function refusedBy({ decisions, dependencies }: Access, action: Action, at: Path): string | undefined {
+  const { verdict, decidedBy } = decisions.explain(action, at)
+  return verdict === 'allow' ? undefined : decidingPart(decidedBy, dependencies.nameOfSubject)
 }

@@ -48,7 +48,7 @@ function baseMade(access: Access): Promise<void> | undefined {
   const { base, accountBase, share } = access.principal
   // A folder that the user has chosen is missing like any other, and what was shared is not made again.
   if (base === root || base !== accountBase || share !== undefined) return undefined
-  return access.dependencies.bases.ensure(access.principal, () => access.mayFill(base))
+  return access.dependencies.bases.ensure(access.principal, () => access.decisions.mayFill(base))
 }
 
 /**
@@ -120,7 +120,7 @@ function nearestVisible(access: Access, at: Path, asked: Path): Path {
   let visible = at
   for (const path of selfAndAncestors(at)) {
     if (isWithin(path, asked) || isWithin(path, base)) break
-    if (access.isOmitted(path)) visible = parentOf(path)
+    if (access.decisions.isOmitted(path)) visible = parentOf(path)
   }
   return visible
 }

@@ -16,7 +16,7 @@ import {
 } from '../database/search/names-reader.js'
 import type { IndexedName } from '../database/search/names.js'
 import type { AccessOptions } from './operation-options.js'
-import type { Access } from './access.js'
+import type { Decisions } from './decisions.js'
 import type { Rule, Rules } from './folder-rules.js'
 import type { MemberFilter } from './policy/names.js'
 
@@ -165,14 +165,14 @@ export class VisibleNames {
   /** `base`: that of the principal, in the backend's spelling. `password`: the folder password of the request. */
   constructor(
     private readonly rules: Rules,
-    private readonly access: Pick<Access, 'hidesNames' | 'isRestricted' | 'listed' | 'seenNames' | 'verdict'>,
+    private readonly decisions: Pick<Decisions, 'hidesNames' | 'isRestricted' | 'listed' | 'seenNames' | 'verdict'>,
     private readonly base: Path,
     private readonly password: string | undefined,
   ) {}
 
   /** Returns the names that the principal may see, in their order. */
   filter(names: readonly IndexedName[]): readonly IndexedName[] {
-    if (!this.access.isRestricted) return names
+    if (!this.decisions.isRestricted) return names
     return names.filter(({ parent, name }) => {
       const folder = this.#folder(parent)
       return folder.isListable && isMember(folder, name)
@@ -193,7 +193,7 @@ export class VisibleNames {
   }
 
   #asked(path: Path): SearchedFolder {
-    const { verdict, members } = this.access.listed(path, this.password)
+    const { verdict, members } = this.decisions.listed(path, this.password)
     const isReachable = verdict !== 'hidden' && verdict !== 'not_found'
     return { isReachable, isListable: verdict === 'allow', members }
   }
@@ -221,14 +221,14 @@ export class VisibleNames {
     // The query compares paths exactly: it does not match a folder that the index has in a spelling other than the
     // rule's.
     const haveOneSpelling = below.every((rule) => this.rules.hasOneSpelling(rule.path))
-    const byRules = haveOneSpelling && closed.length === parts.length && !this.access.hidesNames(top)
+    const byRules = haveOneSpelling && closed.length === parts.length && !this.decisions.hidesNames(top)
     const byGrants = this.#queryGrants(top)
     return { closed: [...closed, ...byGrants.closed], parts: byGrants.parts, isExact: byRules && byGrants.isExact }
   }
 
   #queryGrants(top: Path): QueryRules {
     const nameByName = { closed: [], parts: undefined, isExact: false }
-    const seen = this.access.seenNames(top, maxParts)
+    const seen = this.decisions.seenNames(top, maxParts)
     if (seen === undefined) return nameByName
     const { parts, closed, isExact } = seen
     const paths = [...(parts ?? []).map(({ path }) => path), ...closed]
@@ -243,7 +243,7 @@ export class VisibleNames {
     // Patterns match single names, which are authorized one by one.
     const withoutPatterns = { ...rule, hide: '' }
     const ruling = { atPath: withoutPatterns, atParent: undefined }
-    const verdictAt = (folder: Path) => this.access.verdict('list', folder, this.password, { ruling })
+    const verdictAt = (folder: Path) => this.decisions.verdict('list', folder, this.password, { ruling })
     const own = verdictAt(path)
     const deeper = verdictAt(`${path === '/' ? '' : path}/below` as Path)
     if (own === 'allow' && deeper === 'allow') return undefined

@@ -10,6 +10,8 @@ import { childOf, isWithin, parentOf, resolvePath, root, within, type Path } fro
 import type { MountedPath } from '../mounts/mounts.js'
 import type { Access, Place } from './access.js'
 import { symlinkChanged } from './change.js'
+import { refuse } from './decisions.js'
+import { outsideBase, relativeTarget, symlinkTarget } from './impossible-paths.js'
 import type { AccessOptions } from './operation-options.js'
 import type { Action } from './policy/one-path.js'
 
@@ -46,9 +48,9 @@ export function followSymlinks(
   options: AccessOptions,
   { last = followingActions.has(action), entry = false }: Following = {},
 ): Awaitable<Place> {
-  access.assertSeen(action, place, options)
+  access.decisions.assertSeen(action, place, options)
   // Locks do not affect reads.
-  if ((isReading(action) || action === 'list') && access.readsAll) return place
+  if ((isReading(action) || action === 'list') && access.decisions.readsAll) return place
   // The base is a folder to the principal, even if the storage has a symlink there.
   if (place.at === place.principal.accountBase && !last && !entry) return place
   return realPlace(access, action, place, options, { last, entry })
@@ -108,7 +110,7 @@ async function authorizeTarget(
 ): Promise<void> {
   const { base } = place.principal
   const realBase = isWithin(base, real) ? base : await realBaseOf(access, place.principal)
-  access.authorizeTarget(action, place, real, realBase, options, 'a symlink that leads out of your folder')
+  access.decisions.authorizeTarget(action, place, real, realBase, options, 'a symlink that leads out of your folder')
 }
 
 /** The base with its symlinks resolved, unless the user has chosen them, and they lead out of the account's base. */
@@ -136,7 +138,9 @@ export async function readSymlink(access: Access, path: Path, options: AccessOpt
   const target = await storage.readSymlink(inner, { signal: options.signal })
   if (!target.startsWith('/')) return target
   // To the backend it is a path of the storage, to the client a path of the tree.
-  return access.ownPathWithin(storage.treePath(resolvePath(root, target)), principal)
+  const leadsTo = storage.treePath(resolvePath(root, target))
+  refuse(outsideBase(principal.base, leadsTo))
+  return within(principal.base, leadsTo) ?? root
 }
 
 /**
@@ -152,12 +156,12 @@ export async function authorizeSymlink(
   options: AccessOptions,
 ): Promise<Path> {
   const isRelative = !target.startsWith('/')
-  if (isRelative) access.assertRelativeTarget(target)
+  if (isRelative) refuse(relativeTarget(target))
   const leadsTo = isRelative
     ? await access.spelled(resolvePath(parentOf(place.at), target), options)
     : (await access.resolve(resolvePath(root, target), options)).at
-  access.assertTargetWithin(mountPoint, leadsTo)
-  access.authorizeTarget('read', place, leadsTo, place.principal.base, options)
+  refuse(symlinkTarget(mountPoint, leadsTo))
+  access.decisions.authorizeTarget('read', place, leadsTo, place.principal.base, options)
   return within(mountPoint, leadsTo) ?? root
 }
 
@@ -183,7 +187,7 @@ export async function authorizeMovedSymlinks(
   options: AccessOptions,
 ): Promise<void> {
   const { mountPoint } = storage
-  if (access.movesAnySymlink(mountPoint)) return
+  if (access.decisions.movesAnySymlink(access.place(mountPoint))) return
   for await (const page of storage.pages(inner, { signal: options.signal })) {
     for (const member of page) {
       const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]

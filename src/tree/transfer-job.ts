@@ -11,7 +11,8 @@ import { HeldPathLocks } from '../locks/path-locks.js'
 import type { LockedPath } from '../locks/webdav-locks.js'
 import type { SkippedNames } from '../storage/listable-names.js'
 import type { CopyJob, CopyJournal, PublishOptions, RemovedPart, Transfer } from '../transfer/copy-job.js'
-import { refuse, type Access } from './access.js'
+import type { Access } from './access.js'
+import { refuse } from './decisions.js'
 import { assertUnlocked } from './change.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { ChangeOptions } from './operation-options.js'
@@ -84,7 +85,11 @@ export class TransferJob implements CopyJob {
 
   async #targetRefusal(inner: Path): Promise<PolicyRefusal | undefined> {
     const { to, options } = this.transfer
-    return this.access.refusalOf('receive', await this.access.spelled(to.storage.treePath(inner), options), options)
+    return this.access.decisions.refusalOf(
+      'receive',
+      await this.access.spelled(to.storage.treePath(inner), options),
+      options,
+    )
   }
 
   newLocks(): HeldPathLocks {
@@ -107,9 +112,9 @@ export class TransferJob implements CopyJob {
     for (const [index, path] of paths.entries()) {
       try {
         const from = under(source, within(target, path) ?? root)
-        if (kind === 'copy') access.assertCopyGranted(from)
-        else access.assertMayLand([], from, path, false)
-        access.authorize('receive', path, options)
+        if (kind === 'copy') access.decisions.assertCopyGranted(from)
+        else access.decisions.assertMayLand([], from, path, false)
+        access.decisions.authorize('receive', path, options)
         await this.#assertUnlocked({ path, membership: isNew })
         if (!replaces) continue
         // A write to a symlink replaces its target.
@@ -131,7 +136,7 @@ export class TransferJob implements CopyJob {
     // To replace a file is to overwrite it.
     const action = what === 'source' ? moving : what === 'extraneous' || tree ? 'remove' : 'write'
     await locks.take([{ path, tree }])
-    this.access.authorize(action, path, options)
+    this.access.decisions.authorize(action, path, options)
     if (tree) authorizeBelow(this.access, action, path, options)
     await this.#assertUnlocked({ path, tree, membership: true })
     if (tree) await assertAllVisible(this.access, storage, inner, signal)
@@ -154,7 +159,7 @@ export class TransferJob implements CopyJob {
 
   /** The principal copies only what it can see. */
   excludes(path: Path): boolean {
-    const isExcluded = path !== this.transfer.source && this.access.isOmitted(path)
+    const isExcluded = path !== this.transfer.source && this.access.decisions.isOmitted(path)
     if (isExcluded) this.#hasExcluded = true
     return isExcluded
   }
@@ -177,7 +182,7 @@ export class TransferJob implements CopyJob {
   }
 
   namesSkipped(folder: Path, { count, names }: SkippedNames): void {
-    const seen = names.filter((name) => !this.access.isOmitted(childOf(folder, name)))
+    const seen = names.filter((name) => !this.access.decisions.isOmitted(childOf(folder, name)))
     const seenCount = count - (names.length - seen.length)
     if (seenCount <= 0) return
     this.transfer.options.onSkippedNames?.(this.access.ownPath(folder), { count: seenCount, names: seen })

@@ -49,8 +49,8 @@ export function move(
   event: EventDraft,
 ): Promise<TransferResult> {
   const authorize = (source: Path, target: Path) => {
-    for (const action of leavingActions(source, target)) access.authorize(action, source, options)
-    access.authorize(arrivingAction(source, target), target, options)
+    for (const action of leavingActions(source, target)) access.decisions.authorize(action, source, options)
+    access.decisions.authorize(arrivingAction(source, target), target, options)
   }
   const resolve = async () => {
     const { at: source } = await followSymlinks(access, 'move', await access.resolve(from, options), options)
@@ -85,10 +85,10 @@ export function copy(
 ): Promise<TransferResult> {
   const resolve = async () => {
     const { at: source } = await access.resolveAndAuthorize('read', from, options)
-    access.authorize('copy', source, options)
+    access.decisions.authorize('copy', source, options)
     const place = await access.resolve(to, options)
     const target = await followSymlinks(access, 'receive', place, options, { entry: true })
-    access.authorize('receive', target.at, options)
+    access.decisions.authorize('receive', target.at, options)
     return [source, target] as const
   }
   return access.untilRevoked(options, (signal) =>
@@ -106,10 +106,10 @@ export async function isBetweenStorages(
 ): Promise<boolean> {
   const { mounts } = access.dependencies
   const { at: source } = await access.resolveAndAuthorize(kind === 'copy' ? 'read' : 'move', from, options)
-  access.authorize(kind, source, options)
-  if (kind === 'move') access.assertMovable(source, 'mount_moved')
+  access.decisions.authorize(kind, source, options)
+  if (kind === 'move') access.decisions.assertMovable(source, 'mount_moved')
   const { at: target } = await followSymlinks(access, 'receive', await access.resolve(to, options), options)
-  access.authorize('receive', target, options)
+  access.decisions.authorize('receive', target, options)
   const { storage } = mounts.find(source)
   return mounts.find(target, storage).storage !== storage
 }
@@ -218,8 +218,8 @@ function assertPaths(access: Access, kind: Kind, source: Path, target: Path, { j
   if (journal?.resumes === true && access.dependencies.mounts.isDisabled(target)) {
     throw new GatewayError('unavailable', { reason: 'the storage is disabled' })
   }
-  if (nameOf(source) !== nameOf(target)) access.assertAllowedName(target)
-  if (kind === 'move') access.assertMovable(source, 'mount_moved')
+  if (nameOf(source) !== nameOf(target)) access.decisions.assertAllowedName(target)
+  if (kind === 'move') access.decisions.assertMovable(source, 'mount_moved')
 }
 
 /** One check of source and target. Changes nothing. */
@@ -369,7 +369,7 @@ async function itemByItem(access: Access, checked: CheckedTransfer): Promise<voi
     meter: new TransferMeter(access.dependencies.events, access.principal.protocol.name),
     journal: options.journal ?? (await journalOf(access, checked)),
   }
-  if (kind === 'move') access.assertMayMoveByItems(source, target)
+  if (kind === 'move') access.decisions.assertMayMoveByItems(source, target)
   const mover = Symbol('move')
   const job = new TransferJob(access.asMover(mover), transfer)
   // The rules and grants of the source apply at the target too: each item is there before they are stored.
@@ -424,20 +424,20 @@ function assertReplaceable(access: Access, checked: CheckedTransfer): void {
   if (isTaken === true) throw nameTaken(nameOf(target))
   if (old && options.overwrite === 'same kind') assertSameKind(entry, old)
   if (!old) checkName(nameOf(target))
-  access.assertReplaceable(source, target, isRealFolder(entry))
+  access.decisions.assertReplaceable(source, target, isRealFolder(entry))
   const replaced = options.overwrite !== false && options.merge !== true ? old : undefined
   if (replaced?.kind === 'folder') {
-    access.authorize('remove', target, options)
+    access.decisions.authorize('remove', target, options)
     authorizeBelow(access, 'remove', target, options)
   }
   // To replace a file is to overwrite it.
-  if (replaced && replaced.kind !== 'folder') access.authorize('write', target, options)
+  if (replaced && replaced.kind !== 'folder') access.decisions.authorize('write', target, options)
   const actions = kind === 'copy' ? ([kind] as const) : leavingActions(source, target)
   if (isRealFolder(entry)) authorizeBelow(access, kind, source, options, actions)
   if (kind === 'copy') return
-  access.assertMayLand(actions, source, target, isRealFolder(entry))
+  access.decisions.assertMayLand(actions, source, target, isRealFolder(entry))
   // A rule above the source does not move with it.
-  if (isRealFolder(entry)) access.assertStaysHidden(source, target)
+  if (isRealFolder(entry)) access.decisions.assertStaysHidden(source, target)
 }
 
 async function assertSymlinkMayMove(

@@ -27,7 +27,7 @@ import type { Property, PropertyChange } from '../database/tables/files.js'
 import type { Lock, LockRequest } from '../database/tables/locks.js'
 import { sameness } from '../transfer/same-file.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../download-urls/download-routing.js'
-import { Access, unreadable, type Place, type SeenEntry } from './access.js'
+import { Access, type Place } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { Action } from './policy/one-path.js'
 import * as changes from './entry-changes.js'
@@ -52,6 +52,7 @@ import { during, yielding } from './redaction.js'
 import { readSymlink } from './symlinks.js'
 import type { TransferOptions } from './transfer-job.js'
 import * as transfers from './transfers.js'
+import { unreadable, type SeenEntry } from './seen-entry.js'
 import * as locksAndProperties from './locks-and-properties.js'
 import type { LockResult } from './locks-and-properties.js'
 
@@ -121,7 +122,7 @@ export class VirtualFs {
 
   /** Whether the grants let the principal read the content of the file, which it may see. */
   async #mayRead(path: Path, options: AccessOptions): Promise<boolean> {
-    if (!this.#access.hasGrants) return true
+    if (!this.#access.decisions.hasGrants) return true
     try {
       await this.#access.resolveAndAuthorizeEntry(path, options, 'read')
       return true
@@ -164,10 +165,10 @@ export class VirtualFs {
    */
   search(path: Path, options: SearchOptions): Promise<SearchResult> {
     return this.#during('search', path, async (access) => {
-      access.authorizeSearch()
+      access.decisions.authorizeSearch()
       const { rules, search, searches } = access.dependencies
       const { at, principal } = await access.resolve(path, options)
-      const visible = new VisibleNames(rules, access, principal.base, options.password)
+      const visible = new VisibleNames(rules, access.decisions, principal.base, options.password)
       const find = async () => findNames(await search.reader(), visible, at, options)
       const { names, total } = await searches.run(principal.holder, find, options.signal)
       return { names: names.map((found) => ({ ...found, parent: access.ownPath(found.parent) })), total }
@@ -205,11 +206,11 @@ export class VirtualFs {
   assertContentGranted(path: Path, options: AccessOptions = {}): Promise<void> {
     return this.#during('open', path, async (access) => {
       const place = await access.resolve(path, options)
-      access.assertSeen('read', place, options)
+      access.decisions.assertSeen('read', place, options)
       const { at } = place
-      if (!access.isRestricted) return
-      access.assertContentGranted(at)
-      access.assertContentGranted(await access.tree.realPath(at, { signal: options.signal, last: true }))
+      if (!access.decisions.isRestricted) return
+      access.decisions.assertContentGranted(at)
+      access.decisions.assertContentGranted(await access.tree.realPath(at, { signal: options.signal, last: true }))
     })
   }
 
@@ -271,7 +272,7 @@ export class VirtualFs {
 
   /** The usage of each path that is a mount point. Omits storages that do not report it in time. None for guests. */
   async mountUsages(paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {
-    if (!this.#access.seesMountUsages) return new Map()
+    if (!this.#access.decisions.seesMountUsages) return new Map()
     const { mounts } = this.#access.dependencies
     const { principal } = await this.#access.resolve(root, {})
     // Called for every entry of a listing: must be cheap for paths that are no mount points.
@@ -351,7 +352,7 @@ export class VirtualFs {
   assertAllowed(action: keyof typeof checkedActions, path: Path, options: AccessOptions = {}): Promise<void> {
     return this.#during(checkedActions[action], path, async (access) => {
       const { at, principal } = await access.resolve(path, options)
-      access.authorize(action, at, options, principal)
+      access.decisions.authorize(action, at, options, principal)
     })
   }
 
@@ -372,7 +373,7 @@ export class VirtualFs {
     options: AccessOptions = {},
   ): Promise<void> {
     return this.#during(action, folder, async (access) => {
-      access.authorizeMembers(action, (await access.resolve(folder, options)).at, options)
+      access.decisions.authorizeMembers(action, (await access.resolve(folder, options)).at, options)
     })
   }
 
@@ -579,7 +580,7 @@ export class VirtualFs {
 
   /** The entry, with the name by which the principal knows it. */
   async #entry({ at, principal }: Place, options: AccessOptions & FreshStatOptions): Promise<Entry> {
-    const entry = this.#access.factsOf(at, await this.#access.tree.entry(at, options))
+    const entry = this.#access.decisions.factsOf(at, await this.#access.tree.entry(at, options))
     return at === principal.base ? { ...entry, name: '' } : entry
   }
 }

@@ -6,7 +6,8 @@ import { isRealFolder } from '../contract/entry.js'
 import { isGatewayError, isWithoutStorage } from '../base/errors.js'
 import { childOf, selfAndAncestors, type Path } from '../base/path.js'
 import type { Storage } from '../storage/storage.js'
-import { refuse, type Access } from './access.js'
+import type { Access } from './access.js'
+import { refuse } from './decisions.js'
 import type { AccessOptions } from './operation-options.js'
 import type { Action } from './policy/one-path.js'
 import { during } from './redaction.js'
@@ -24,12 +25,12 @@ export function authorizeBelow(
   granted: readonly Action[] = [action],
 ): void {
   const { rules } = access.dependencies
-  access.assertTreeGranted(granted, at)
+  access.decisions.assertTreeGranted(granted, at)
   // The direct members of a copied folder are authorized one by one, as reads.
-  if (action !== 'copy' && rules.nearest(at)?.path === at) access.authorizeMembersBelow(action, at, options)
+  if (action !== 'copy' && rules.nearest(at)?.path === at) access.decisions.authorizeMembersBelow(action, at, options)
   for (const { path } of rules.below(at)) {
     if (action === 'copy' && isInvisibleBelow(access, at, path)) continue
-    access.authorizeMembersBelow(action, path, options)
+    access.decisions.authorizeMembersBelow(action, path, options)
   }
 }
 
@@ -39,17 +40,17 @@ export function authorizeBelow(
  * that have a grant. The error names that path.
  */
 export async function assertReadableBelow(access: Access, at: Path, options: AccessOptions): Promise<void> {
-  await during(access, 'list', access.ownPath(at), async () => access.assertContentGranted(at))
+  await during(access, 'list', access.ownPath(at), async () => access.decisions.assertContentGranted(at))
   await assertMountsRun(access, at)
-  for (const path of access.unreadableBelow(at)) {
+  for (const path of access.decisions.unreadableBelow(at)) {
     await during(access, 'list', access.ownPath(path), async () => {
-      if (await exists(access, path, options)) access.assertContentGranted(path)
+      if (await exists(access, path, options)) access.decisions.assertContentGranted(path)
     })
   }
   for (const { path } of access.dependencies.rules.below(at)) {
     if (isInvisibleBelow(access, at, path)) continue
     await during(access, 'list', access.ownPath(path), async () => {
-      const refusal = access.refusalOf('list', path, options)
+      const refusal = access.decisions.refusalOf('list', path, options)
       if (refusal && (await exists(access, path, options))) refuse(refusal)
     })
   }
@@ -59,7 +60,7 @@ async function assertMountsRun(access: Access, at: Path): Promise<void> {
   const { mounts } = access.dependencies
   for (const { name } of mounts.foldersIn(at)) {
     const member = childOf(at, name)
-    if (access.isOmitted(member)) continue
+    if (access.decisions.isOmitted(member)) continue
     if (mounts.isMountPoint(member))
       await during(access, 'list', access.ownPath(member), async () => mounts.find(member))
     await assertMountsRun(access, member)
@@ -79,7 +80,7 @@ async function exists(access: Access, at: Path, { signal }: AccessOptions): Prom
 function isInvisibleBelow(access: Access, top: Path, at: Path): boolean {
   for (const path of selfAndAncestors(at)) {
     if (path === top) return false
-    if (access.isOmitted(path)) return true
+    if (access.decisions.isOmitted(path)) return true
   }
   return false
 }
@@ -94,11 +95,11 @@ export async function assertAllVisible(
   folder: Path,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  if (!access.hidesNames(storage.treePath(folder))) return
+  if (!access.decisions.hidesNames(storage.treePath(folder))) return
   for await (const page of storage.pages(folder, { signal })) {
     for (const entry of page) {
       const member = childOf(folder, entry.name)
-      access.assertShownBelow(storage.treePath(member))
+      access.decisions.assertShownBelow(storage.treePath(member))
       if (isRealFolder(entry)) await assertAllVisible(access, storage, member, signal)
     }
   }

@@ -18,7 +18,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { Grants } from '../../src/tree/grants.js'
 import { Rules } from '../../src/tree/folder-rules.js'
-import { Access, explainAccess, needsSignature, type ExplainedAccess } from '../../src/tree/access.js'
+import { Decisions, explainAccess, needsSignature, type ExplainedAccess } from '../../src/tree/decisions.js'
 import { VirtualFs, type TreeDependencies } from '../../src/tree/virtual-fs.js'
 import { grantRow, ruleRow } from '../database/store-rows.js'
 import { newTree, type Test } from '../tree/tree-fixture.js'
@@ -180,7 +180,7 @@ export async function frozenTree(t: Test): Promise<FrozenTree> {
     explained(question) {
       const { user, action, path } = question
       const principal = principalOf(userOf(user), memberships, question)
-      const refusal = new Access(dependencies, principal).refusalOf(action, path, {})
+      const refusal = new Decisions(dependencies, principal).refusalOf(action, path, {})
       return { access: explainAccess(dependencies, principal, action, path), code: refusal?.code }
     },
     needsSignature: (path) => needsSignature(dependencies, path),

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { Random } from '../soak/chaos/random.js'
 import { isWithin, nameOf, parentOf, root, type Path } from '../../src/base/path.js'
-import type { ExplainedAccess } from '../../src/tree/access.js'
+import type { ExplainedAccess } from '../../src/tree/decisions.js'
 import { askable } from './asking.js'
 import { frozenTree, type FrozenTree } from './frozen-tree.js'
 import { generateQuestion, generateWorld } from './generate.js'

@@ -8,11 +8,8 @@ import { foldName, searchWords } from '../../src/base/folding.js'
 import { firstPosition } from '../../src/database/search/names-reader.js'
 import type { IndexedName } from '../../src/database/search/names.js'
 import { openSearchIndex, type SearchIndex } from '../../src/database/search/search-index.js'
-import { MountedTree } from '../../src/mounts/mounted-tree.js'
 import { Mounts } from '../../src/mounts/mounts.js'
-import { createLog } from '../../src/process/log.js'
-import { Access } from '../../src/tree/access.js'
-import type { TreeDependencies } from '../../src/tree/dependencies.js'
+import { Decisions } from '../../src/tree/decisions.js'
 import { findNames, VisibleNames, type SearchOptions, type SearchLimits } from '../../src/tree/search-results.js'
 import type { Grants } from '../../src/tree/grants.js'
 import { Rules } from '../../src/tree/folder-rules.js'
@@ -57,24 +54,15 @@ async function filled(t: Test, openIndex: () => Promise<SearchIndex>): Promise<S
 
 /** What the rules show of a tree without storages. */
 function visibleTo(rules: Rules, who: Principal, password?: string): VisibleNames {
-  const mounts = new Mounts()
-  const log = createLog('silent')
-  const bases = { ensure: () => undefined, forget: () => undefined }
-  const cluster = { assertCurrent: () => undefined }
-  const mountedTree = new MountedTree(mounts, log)
-  const settings = { bool: () => false }
   const grants = { at: () => undefined } as Partial<Grants> as Grants
   const dependencies = {
-    cluster,
-    mounts,
-    mountedTree,
-    bases,
     rules,
     grants,
-    settings,
-    log,
-  } as Partial<TreeDependencies>
-  return new VisibleNames(rules, new Access(dependencies as TreeDependencies, who), who.base, password)
+    mounts: new Mounts(),
+    settings: { bool: () => false },
+    isBaseFolder: () => false,
+  }
+  return new VisibleNames(rules, new Decisions(dependencies, who), who.base, password)
 }
 
 const path = ({ parent, name }: IndexedName): Path => childOf(parent, name)

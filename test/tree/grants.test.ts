@@ -8,7 +8,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import { GatewayError } from '../../src/base/errors.js'
 import { asPath, nameOf, parentOf, type Path } from '../../src/base/path.js'
 import { openSearchIndex } from '../../src/database/search/search-index.js'
-import { Access, needsSignature } from '../../src/tree/access.js'
+import { Decisions, needsSignature } from '../../src/tree/decisions.js'
 import type { Grant } from '../../src/tree/grants.js'
 import { etagOf } from '../../src/tree/preconditions.js'
 import { findNames, VisibleNames } from '../../src/tree/search-results.js'
@@ -623,7 +623,7 @@ void t.test('a search finds what is seen only, and asks the index for nothing el
   )
   const found = async (who: Asker, keywords: string) => {
     const { principal } = as(who)
-    const visible = new VisibleNames(dependencies.rules, new Access(dependencies, principal), p('/'), undefined)
+    const visible = new VisibleNames(dependencies.rules, new Decisions(dependencies, principal), p('/'), undefined)
     const asked = { keywords, kind: 'any', offset: 0, limit: 100 } as const
     const { names: all, total } = await findNames(index.reader, visible, p('/'), asked)
     t.equal(total, all.length)
@@ -651,16 +651,16 @@ void t.test('a search with more grants than a query names asks about each folder
   const folders = boxes.map((box) => ({ parent: p('/'), name: nameOf(box), kind: 'folder' as const }))
   await index.writer.put([...folders, ...files].map((entry) => ({ ...entry, size: 0 })))
   for (const box of boxes.slice(0, 50)) await grant(box, { deny: ['see'] })
-  const access = new Access(dependencies, as({ may: [] }).principal)
+  const decisions = new Decisions(dependencies, as({ may: [] }).principal)
   const asked: string[] = []
   const counting = {
-    isRestricted: access.isRestricted,
-    hidesNames: (top: Path) => access.hidesNames(top),
-    seenNames: (top: Path, maxPaths: number) => access.seenNames(top, maxPaths),
-    verdict: (...args: Parameters<Access['verdict']>) => access.verdict(...args),
+    isRestricted: decisions.isRestricted,
+    hidesNames: (top: Path) => decisions.hidesNames(top),
+    seenNames: (top: Path, maxPaths: number) => decisions.seenNames(top, maxPaths),
+    verdict: (...args: Parameters<Decisions['verdict']>) => decisions.verdict(...args),
     listed: (folder: Path, password: string | undefined) => {
       asked.push(folder)
-      return access.listed(folder, password)
+      return decisions.listed(folder, password)
     },
   }
   const visible = new VisibleNames(dependencies.rules, counting, p('/'), undefined)

@@ -7,7 +7,7 @@ import {
   reservedName,
   symlinkTarget,
   systemFile,
-} from '../../src/tree/policy/impossible-paths.js'
+} from '../../src/tree/impossible-paths.js'
 import { refusalBelow, refusalOf } from '../../src/tree/policy/one-path.js'
 import { fixedFolder, replacement } from '../../src/tree/policy/whole-folders.js'
 

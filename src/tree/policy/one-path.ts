@@ -1,6 +1,6 @@
 /**
  * Decisions on one path: what a principal may do with it. Pure functions of the principal, the path, the folder rules
- * and the grants. Paths are of the whole tree. Called only by `Access`, which looks up the rules and the grants.
+ * and the grants. Paths are of the whole tree. Called only by `Decisions`, which looks up the rules and the grants.
  */
 import type { Permission, Principal } from '../../accounts/principal.js'
 import type { ErrorCode, ErrorDetail } from '../../base/errors.js'

@@ -1,6 +1,6 @@
 /** Paths and names that are refused whatever the permissions, the folder rules and the grants are. */
-import { isWithin, nameOf, parentOf, reservedPrefix, topNames, within, type Path } from '../../base/path.js'
-import type { PolicyRefusal } from './one-path.js'
+import { isWithin, nameOf, parentOf, reservedPrefix, topNames, within, type Path } from '../base/path.js'
+import type { PolicyRefusal } from './policy/one-path.js'
 
 /** Names of files that operating systems create automatically. macOS also creates names with the prefix `._`. */
 const systemFiles: ReadonlySet<string> = new Set(['.DS_Store', 'desktop.ini', 'Thumbs.db', '@eaDir'])
