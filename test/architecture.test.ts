@@ -1,7 +1,6 @@
 /** Which folder may import which: one rule for each folder, read from the import lines of every source file. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import t from 'tap'
 import type { Principal } from '../src/accounts/principal.js'
 import type { OpenFile } from '../src/contract/capabilities.js'
 import type { Driver } from '../src/contract/driver.js'
@@ -16,6 +15,7 @@ import type { NamesReader } from '../src/database/search/names-reader.js'
 import type { Store } from '../src/database/tables.js'
 import type { MountedTree } from '../src/mounts/mounted-tree.js'
 import { importsOf } from './imports.js'
+import t from 'tap'
 
 interface Import {
   readonly from: string
@@ -402,7 +402,7 @@ const wordsOfTheApi: readonly RegExp[] = [
   /\brole(?: [=!]==?|:) [012]\b/i,
   /\bstate(?: [=!]==?|:) \d/,
   /\]\(\$\{/,
-  /\b(?:sso_(?!id\b)|ldap_|s3_|ftp_|transmission_)\w/,
+  /\b(?:s3_|ftp_|transmission_)\w/,
   /\b(?:pagination_type|allow_indexed|ocr_api|webauthn_login_enabled|handle_hook_\w+|filename_char_mapping)\b/,
 ]
 

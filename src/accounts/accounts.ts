@@ -1,6 +1,5 @@
 /** Opens the parts of the accounts, and ends what a change of an account ends. Callers ask the parts. */
 import type { KeyObject } from 'node:crypto'
-import PQueue from 'p-queue'
 import type { Audit } from '../audit/audit.js'
 import type { Log } from '../base/log.js'
 import type { Settings } from '../settings/settings.js'
@@ -12,6 +11,7 @@ import { Admission, lacksTwoStep } from './admission.js'
 import { appPasswordDeleted, keyDeleted } from './errors.js'
 import { FairQueue } from './fair-queue.js'
 import { Groups } from './groups.js'
+import { Identities } from './identities.js'
 import { limitersInMemory, type Limiters } from './limiter.js'
 import { LockedSignIns } from './locked-sign-ins.js'
 import { SshKeys } from './ssh-keys.js'
@@ -24,6 +24,7 @@ import { SignInRecords } from './sign-in-records.js'
 import { signingKey, Tokens } from './tokens.js'
 import { TwoStep } from './two-step.js'
 import { Users } from './users.js'
+import PQueue from 'p-queue'
 
 interface AccountsCluster {
   /** Throws `unavailable` while what this process mirrors may be outdated. */
@@ -34,7 +35,7 @@ interface AccountsCluster {
 
 interface AccountsOptions {
   readonly store: Store
-  readonly settings: Pick<Settings, 'get' | 'onChange'>
+  readonly settings: Pick<Settings, 'get' | 'number' | 'onChange'>
   /** Lifetime of session tokens and console sessions, in hours. */
   readonly tokenHours: number
   /** Gets a warning for each failed sign-in; of those that are throttled, one for each network in five minutes. */
@@ -53,6 +54,7 @@ const sweepInterval = 3600_000
 export class Accounts {
   readonly users: Users
   readonly groups: Groups
+  readonly identities: Identities
   readonly admission: Admission
   readonly principals: Principals
   readonly signIn: SignIn
@@ -63,6 +65,7 @@ export class Accounts {
   readonly recoveryCodes: RecoveryCodes
   readonly twoStep: TwoStep
   readonly lockedSignIns: LockedSignIns
+  readonly #store: Store
   readonly #now: () => number
   readonly #limiters: Limiters
   readonly #sessions: Sessions
@@ -73,16 +76,19 @@ export class Accounts {
   private constructor(options: AccountsOptions, key: KeyObject) {
     const { store, settings, log, audit, now = Date.now } = options
     this.#sessions = new Sessions(now)
+    this.#store = store
     this.#now = now
     const alone = { assertCurrent: () => undefined, ofOthers: () => undefined, limiters: limitersInMemory(now) }
     const { cluster = alone } = options
     this.#limiters = cluster.limiters
     const hashes = new FairQueue()
+    this.identities = new Identities({ store, settings, queue: this.#queue, now })
     this.users = new Users({
       store,
       queue: this.#queue,
       hashes,
       groups: () => this.groups,
+      identities: this.identities,
       onChanged: (before, after) => this.#userChanged(before, after),
       now,
     })
@@ -93,7 +99,7 @@ export class Accounts {
       onTwoStepRequired: (id) => this.#twoStepRequired(id),
     })
     const records = new SignInRecords({ users: this.users, log, audit, now })
-    const admission = new Admission(this.users, this.groups, now)
+    const admission = new Admission(this.users, this.groups, this.identities, now)
     const assertCurrent = () => cluster.assertCurrent()
     const principals = new Principals(this.users, this.groups, admission, this.#sessions, assertCurrent)
     const rows = { store, queue: this.#queue, sessions: this.#sessions, hours: options.tokenHours }
@@ -155,6 +161,7 @@ export class Accounts {
       await this.groups.reload()
       await this.keys.reload()
       await this.appPasswords.reload()
+      await this.identities.reload()
       await this.consoleSessions.reload()
       await this.tokens.reload()
     })
@@ -170,6 +177,7 @@ export class Accounts {
       this.keys.evictUser(id)
       this.appPasswords.evictUser(id)
       this.groups.evictUser(id)
+      this.identities.evictUser(id)
       this.#sessions.end(id, { detail: 'account_missing' })
     } else if (after.disabled) {
       this.#sessions.end(id, { detail: 'account_disabled' })
@@ -211,13 +219,26 @@ export class Accounts {
     this.#sessions.end(userId, appPasswordDeleted, (credential) => credential === `app:${id}`)
   }
 
+  /** Ends what goes on by the app passwords and keys of users who have to sign in at their provider first. */
+  #endOverdue(): void {
+    for (const id of this.identities.userIds()) {
+      const user = this.users.get(id)
+      const refusal = user && this.admission.refusal(user, { purpose: 'later', credential: 'device' })
+      if (refusal !== 'provider_sign_in_due') continue
+      this.#sessions.end(id, { detail: refusal }, (credential) => /^(?:key|app):/.test(credential))
+    }
+  }
+
   async #sweep(): Promise<void> {
     const now = this.#now()
     this.#sessions.sweep(now)
+    this.#endOverdue()
     try {
       await this.#limiters.sweep()
       await this.#queue.add(async () => {
         await this.consoleSessions.sweep(now)
+        await this.#store.providerSessions.sweep(new Date(now))
+        await this.#store.pendingSignIns.sweep(new Date(now))
         await this.tokens.sweep(now)
       })
     } catch {

@@ -10,11 +10,18 @@ import type { UserRow } from '../database/tables/accounts.js'
 import { isWithinNetworks, networksOf } from '../net/addresses.js'
 import { notAdmitted, refusedSession, sessionRevoked } from './errors.js'
 import type { Groups } from './groups.js'
+import type { Identities } from './identities.js'
 import type { Membership } from './principal.js'
 import type { UserChanges, Users } from './users.js'
 
 /** Why an account cannot be used: each is a detail of errors. */
-export type AdmissionRefusal = 'account_disabled' | 'account_expired' | 'network_refused' | 'two_step_set_up_required'
+export type AdmissionRefusal =
+  | 'account_disabled'
+  | 'account_expired'
+  | 'network_refused'
+  | 'two_step_set_up_required'
+  | 'provider_required'
+  | 'provider_sign_in_due'
 
 export interface AdmissionRequest {
   /** The time in milliseconds since 1970. */
@@ -26,6 +33,11 @@ export interface AdmissionRequest {
    * request has begun or permitted, such as a task: no client is there whose address could be asked.
    */
   readonly purpose: 'use' | 'set-up' | 'later'
+  /**
+   * What proves who it is, if no provider or directory has just done so. `own`: a password or a passkey. `device`: an
+   * app password or an SSH key, by which a program signs in that cannot ask a provider. Undefined also for a session.
+   */
+  readonly credential?: 'own' | 'device' | undefined
 }
 
 /** The request that has a credential. */
@@ -34,6 +46,8 @@ export interface Visit {
   readonly address?: string | undefined
   /** The request is one that a user needs to set up two-step verification. */
   readonly setsUpTwoStep?: boolean | undefined
+  /** What proved the user at the sign-in counts as two-step verification. */
+  readonly hasTwoStep?: boolean | undefined
 }
 
 /** Asks whether accounts can be used now. */
@@ -42,17 +56,31 @@ export class Admission {
   constructor(
     private readonly users: Pick<Users, 'get' | 'list'>,
     private readonly groups: Pick<Groups, 'of'>,
+    private readonly identities: Pick<Identities, 'isDue' | 'of'>,
     private readonly now: () => number,
   ) {}
 
   /** Why the account cannot be used for this request now; undefined if it can. */
   refusal(user: UserRow, request: Omit<AdmissionRequest, 'now'>): AdmissionRefusal | undefined {
-    return admissionRefusal(user, this.groups.of(user.id), { ...request, now: this.now() })
+    const refusal = admissionRefusal(user, this.groups.of(user.id), { ...request, now: this.now() })
+    return refusal ?? (request.credential && this.#providerRefusal(user, request.credential))
+  }
+
+  /** Why a credential of this server is not enough. The built-in admin can always use it, if no provider answers. */
+  #providerRefusal(
+    { id, role }: UserRow,
+    credential: NonNullable<AdmissionRequest['credential']>,
+  ): AdmissionRefusal | undefined {
+    if (role === 'admin') return undefined
+    const { requiresProvider } = this.groups.of(id)
+    if (requiresProvider && (credential === 'own' || this.identities.of(id).length === 0)) return 'provider_required'
+    const isDue = this.identities.isDue(id, requiresProvider ? 'all' : 'provisioned')
+    return isDue ? 'provider_sign_in_due' : undefined
   }
 
   /** Why the account cannot be used for a request of its session. */
-  sessionRefusal(user: UserRow, { address, setsUpTwoStep = false }: Visit): AdmissionRefusal | undefined {
-    return this.refusal(user, { address, purpose: setsUpTwoStep ? 'set-up' : 'use' })
+  sessionRefusal(user: UserRow, { address, setsUpTwoStep, hasTwoStep }: Visit): AdmissionRefusal | undefined {
+    return this.refusal(user, { address, purpose: setsUpTwoStep || hasTwoStep ? 'set-up' : 'use' })
   }
 
   /** Throws `denied` if the account, whose credential is correct, cannot be used. */

@@ -72,10 +72,14 @@ export class ConsoleSessions {
     return secrets.find(presented, (prefix) => this.#byPrefix.get(prefix))
   }
 
-  /** Opens a session. Resolves to the row and the secret, which cannot be retrieved later. */
+  /**
+   * Opens a session. Resolves to the row and the secret, which cannot be retrieved later. `twoStep`: what proved the
+   * user counts as two-step verification.
+   */
   async open(
     user: UserRow,
     { address, userAgent }: Browser,
+    twoStep = false,
   ): Promise<{ readonly row: ConsoleSessionRow; readonly secret: string }> {
     const { store, queue, hours, now } = this.options
     return queue.add(async () => {
@@ -90,6 +94,7 @@ export class ConsoleSessions {
         created,
         lastUsed: created,
         expires: new Date(created.getTime() + hours * 3600_000),
+        twoStep,
       }
       const { row, ended } = await store.consoleSessions.add(opened, maxPerUser)
       for (const known of ended.map((id) => this.#byId.get(id))) if (known !== undefined) this.#forget(known)
@@ -125,14 +130,15 @@ export class ConsoleSessions {
       row = this.find(secret)
     }
     if (row === undefined) throw sessionRevoked({ detail: 'token_revoked' })
-    const { id, userId, passwordTime } = row
+    const { id, userId, passwordTime, twoStep: hasTwoStep } = row
     const expires = row.expires.getTime()
     if (expires <= this.options.now()) throw sessionRevoked({ detail: 'token_expired' })
     await this.options.records.used(this.#touch(row))
-    const user = this.options.admission.ofSession(visit, userId, passwordTime)
+    const user = this.options.admission.ofSession({ ...visit, hasTwoStep }, userId, passwordTime)
     if (this.get(id) === undefined) throw sessionRevoked({ detail: 'token_revoked' })
     const signedIn = () => this.signedIn(id)
-    return this.options.principals.of(user, `console:${id}`, { protocol, signedIn }, { tokenExpires: expires })
+    const by = { protocol, signedIn, hasTwoStep }
+    return this.options.principals.of(user, `console:${id}`, by, { tokenExpires: expires })
   }
 
   /** Reads what other nodes have just stored of console sessions. */

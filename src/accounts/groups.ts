@@ -4,9 +4,8 @@ import { GatewayError, isGatewayError } from '../base/errors.js'
 import { foldCase } from '../base/path.js'
 import { isDecoded } from '../base/utf8.js'
 import type { UserRow } from '../database/tables/accounts.js'
-import type { GroupRow } from '../database/tables/groups.js'
+import type { GroupRow, GroupContents } from '../database/tables/groups.js'
 import type { Store } from '../database/tables.js'
-import type { GroupContents } from '../database/tables/groups.js'
 import { checkPermission, noMembership, type Membership } from './principal.js'
 
 export interface Group extends GroupRow {
@@ -14,8 +13,9 @@ export interface Group extends GroupRow {
   readonly members: readonly number[]
 }
 
-/** `requireTwoStep` is false by default. */
-type NewGroup = Omit<Group, 'id' | 'requireTwoStep'> & Partial<Pick<Group, 'requireTwoStep'>>
+type Requirement = 'requireTwoStep' | 'requireProvider'
+/** The requirements are false by default. */
+type NewGroup = Omit<Group, 'id' | Requirement> & Partial<Pick<Group, Requirement>>
 /** Undefined fields are unchanged. */
 type GroupChanges = { readonly [Field in keyof Omit<Group, 'id'>]?: Group[Field] | undefined }
 
@@ -70,8 +70,8 @@ export class Groups {
    */
   create(group: NewGroup, grants?: StoredWith): Promise<Group> {
     return this.#change(async ({ groups }) => {
-      const { members, requireTwoStep = false, ...others } = group
-      const row = { ...others, requireTwoStep }
+      const { members, requireTwoStep = false, requireProvider = false, ...others } = group
+      const row = { ...others, requireTwoStep, requireProvider }
       checkGroup(row)
       this.#assertFree(row.name)
       this.#assertMembers(members, row.admin)
@@ -88,13 +88,14 @@ export class Groups {
    */
   update(id: number, changes: GroupChanges, grants?: StoredWith): Promise<Group> {
     return this.#change(async ({ groups }) => {
-      const { name, description, permission, admin, requireTwoStep, members } = changes
+      const { name, description, permission, admin, requireTwoStep, requireProvider, members } = changes
       const row = {
         ...(name !== undefined && { name }),
         ...(description !== undefined && { description }),
         ...(permission !== undefined && { permission }),
         ...(admin !== undefined && { admin }),
         ...(requireTwoStep !== undefined && { requireTwoStep }),
+        ...(requireProvider !== undefined && { requireProvider }),
       }
       checkGroup(row)
       const before = this.#byId.get(id)
@@ -156,7 +157,7 @@ export class Groups {
 
   #replace(groups: readonly Group[]): void {
     const byUser = new Map<number, Membership>()
-    for (const { id, members, permission, admin, requireTwoStep } of groups) {
+    for (const { id, members, permission, admin, requireTwoStep, requireProvider } of groups) {
       for (const userId of members) {
         const others = byUser.get(userId) ?? noMembership
         byUser.set(userId, {
@@ -164,6 +165,7 @@ export class Groups {
           permissions: others.permissions | permission,
           isAdmin: others.isAdmin || admin,
           requiresTwoStep: others.requiresTwoStep || requireTwoStep,
+          requiresProvider: others.requiresProvider || requireProvider,
         })
       }
     }

@@ -59,9 +59,17 @@ export interface Membership {
   readonly isAdmin: boolean
   /** Whether one of the groups requires two-step verification. */
   readonly requiresTwoStep: boolean
+  /** Whether one of the groups requires that its members sign in at a provider or directory. */
+  readonly requiresProvider: boolean
 }
 
-export const noMembership: Membership = { groups: [], permissions: 0, isAdmin: false, requiresTwoStep: false }
+export const noMembership: Membership = {
+  groups: [],
+  permissions: 0,
+  isAdmin: false,
+  requiresTwoStep: false,
+  requiresProvider: false,
+}
 
 /** What has to be known of a protocol to authenticate and authorize those who use it. */
 export interface ProtocolFacts {
@@ -135,6 +143,8 @@ export interface PrincipalFacts {
    * credential that is not a session.
    */
   readonly signedIn?: (() => number | undefined) | undefined
+  /** Whether what proved the user at the sign-in of its session counts as two-step verification. */
+  readonly hasTwoStep?: boolean | undefined
   /** Aborts when the account, key, token, console session or app password is revoked or ends. */
   readonly signal: AbortSignal
 }
@@ -158,6 +168,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
   readonly address: string | undefined
   readonly credential: string | undefined
   readonly signedIn: PrincipalFacts['signedIn']
+  readonly hasTwoStep: boolean
   readonly signal: AbortSignal
 
   constructor(facts: PrincipalFacts) {
@@ -177,6 +188,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     this.address = facts.address
     this.credential = facts.credential
     this.signedIn = facts.signedIn
+    this.hasTwoStep = facts.hasTwoStep ?? false
     this.signal = facts.signal
   }
 
@@ -313,6 +325,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
       address: changes.address ?? this.address,
       credential: this.credential,
       signedIn: this.signedIn,
+      hasTwoStep: this.hasTwoStep,
       signal: this.signal,
     })
   }

@@ -13,7 +13,7 @@ import type { Users } from './users.js'
 /** What a principal has by its credential. `signal`: in place of that of its account's sessions. */
 type CredentialFacts = Pick<
   PrincipalFacts,
-  'protocol' | 'folder' | 'readOnly' | 'share' | 'holder' | 'address' | 'signedIn'
+  'protocol' | 'folder' | 'readOnly' | 'share' | 'holder' | 'address' | 'signedIn' | 'hasTwoStep'
 > &
   Partial<Pick<PrincipalFacts, 'signal'>>
 

@@ -10,6 +10,7 @@ import { networkOf } from '../net/addresses.js'
 import { lockout } from './limiter.js'
 import type { Credentials } from './password-check.js'
 import type { Principal } from './principal.js'
+import type { SignInProof } from './proof.js'
 import type { Credential } from './sessions.js'
 import type { Users } from './users.js'
 
@@ -42,20 +43,26 @@ export class SignInRecords {
    * Records the sign-in that `work` is in the audit. Logs a failed one with its address, and with the name only if the
    * account exists, because it could be a mistyped password. Of throttled ones, logs one of each network within the
    * time of a lockout, with the number of those that were not logged before it. `work` resolves to who has signed in,
-   * and by what if it is not the password; without a user, to nothing that is recorded.
+   * and by what if it is not the password; without a user, to nothing that is recorded. `kind`: what proves it in place
+   * of a credential of this server.
    */
   async during<T extends SignedIn>(
-    { username, code, address }: Pick<Credentials, 'username' | 'code' | 'address'>,
+    {
+      username,
+      code,
+      address,
+      kind,
+    }: Pick<Credentials, 'username' | 'code' | 'address'> & Partial<Pick<SignInProof, 'kind'>>,
     protocol: string,
     work: () => Promise<T>,
   ): Promise<T> {
     const { users, log, audit } = this.options
     try {
       const result = await work()
-      const { user, credential = 'password' } = result
+      const { user, credential = kind ?? 'password' } = result
       if (user) {
         const actor: Actor = { userId: user.id, name: user.username, protocol, address, credential }
-        await audit?.record({ kind: 'signin.ok', actor, result: 'done' })
+        await audit?.record({ kind: 'signin.ok', actor, result: 'done', subject: kind })
       }
       return result
     } catch (error) {
@@ -65,10 +72,10 @@ export class SignInRecords {
       // Without a code, the client asks its user for one.
       if (!needsCode || code !== undefined) {
         const actor: Actor = { userId: user?.id, name: user?.username ?? '', protocol, address }
-        await audit?.record({ kind: 'signin.refused', actor, ...outcomeOf(error) })
+        await audit?.record({ kind: 'signin.refused', actor, subject: kind, ...outcomeOf(error) })
       }
       if (!needsCode) {
-        const facts = { protocol, address, account: user?.username, reason: error.reason }
+        const facts = { protocol, by: kind, address, account: user?.username, reason: error.reason }
         if (error.code !== 'throttled') log?.warn(facts, 'sign-in refused')
         else this.#logThrottled(networkOf(address), facts)
       }

@@ -4,13 +4,14 @@
  */
 import { GatewayError } from '../base/errors.js'
 import type { KeyRow, UserRow } from '../database/tables/accounts.js'
-import type { Admission } from './admission.js'
+import type { Admission, AdmissionRequest } from './admission.js'
 import type { AppPasswords } from './app-passwords.js'
 import type { Browser, ConsoleSessions } from './console-sessions.js'
 import { appPasswordDeleted, codeRequired, keyDeleted, sessionRevoked } from './errors.js'
 import type { Credentials, PasswordCheck } from './password-check.js'
 import type { Principal, ProtocolFacts } from './principal.js'
 import type { Principals } from './principals.js'
+import type { MadeSession, SignInProof, Proved } from './proof.js'
 import type { SignInRecords } from './sign-in-records.js'
 import type { SshKeys } from './ssh-keys.js'
 import type { Tokens } from './tokens.js'
@@ -41,11 +42,15 @@ export class SignIn {
   /**
    * Resolves to a session token for the HTTP protocol. Rejects with the detail `wrong_credentials` (for an unknown name
    * and a wrong password alike, in the same time), `sign_in_throttled` (with `retryAfter`), `code_required` if the
-   * account has two-step verification and the code is missing or wrong, or an `AdmissionRefusal`. An account that must
-   * set up two-step verification first may sign in to do so.
+   * account has two-step verification and the code is missing or wrong, or an `AdmissionRefusal`; and as `prove` of the
+   * proof does. An account that must set up two-step verification first may sign in to do so.
    */
-  async issueToken(credentials: Credentials): Promise<string> {
-    const { token } = await this.#forSession(credentials, (user) => ({ token: this.options.tokens.issue(user) }))
+  async issueToken(by: Credentials | SignInProof): Promise<string> {
+    const { tokens } = this.options
+    const { token } = await this.#forSession(by, (user, hasTwoStep) => {
+      const { id, ...issued } = tokens.issue(user, hasTwoStep)
+      return { ...issued, made: { credential: `token:${id}`, expires: new Date(this.options.now() + tokens.lifetime) } }
+    })
     return token
   }
 
@@ -54,40 +59,49 @@ export class SignIn {
    * `issueToken` does. `userAgent`: the browser's header.
    */
   async openConsoleSession(
-    credentials: Credentials,
+    by: Credentials | SignInProof,
     { userAgent }: Pick<Browser, 'userAgent'>,
   ): ReturnType<ConsoleSessions['open']> {
-    return this.#forSession(credentials, async (user) => {
-      const opened = await this.options.consoleSessions.open(user, { address: credentials.address, userAgent })
-      return { ...opened, credential: `console:${opened.row.id}` }
+    return this.#forSession(by, async (user, hasTwoStep) => {
+      const browser = { address: by.address, userAgent }
+      const opened = await this.options.consoleSessions.open(user, browser, hasTwoStep)
+      const { id, expires } = opened.row
+      const credential = `console:${id}` as const
+      return { ...opened, credential, made: { credential, expires } }
     })
   }
 
   /**
-   * Checks password and code of the user of a console session once more, and records the time as that of its sign-in.
-   * `secret`: the value of the cookie. Rejects as `issueToken` does, and with `unauthenticated` if the session has
-   * ended.
+   * Checks who the user of a console session is once more, and records the time as that of its sign-in. `secret`: the
+   * value of the cookie. Rejects as `issueToken` does, and with `unauthenticated` if the session has ended, or another
+   * user was proved.
    */
-  async confirmConsoleSession(secret: string, proof: Omit<Credentials, 'username'>): Promise<void> {
+  async confirmConsoleSession(secret: string, by: Omit<Credentials, 'username'> | SignInProof): Promise<void> {
     const { users, consoleSessions } = this.options
     const row = consoleSessions.find(secret)
     const user = row && users.get(row.userId)
     if (row === undefined || user === undefined) throw sessionRevoked({ detail: 'token_revoked' })
-    await this.#forSession({ ...proof, username: user.username }, async ({ id, passwordTime }) => {
+    await this.#forSession({ ...by, username: user.username }, async ({ id, passwordTime }) => {
       const isSame = id === row.userId && passwordTime === row.passwordTime
       if (!isSame || !(await consoleSessions.confirm(row.id))) throw sessionRevoked({ detail: 'token_revoked' })
       return { credential: `console:${row.id}` }
     })
   }
 
-  /** A sign-in for a session, which `make` makes or confirms. Records the `credential` that it resolves to, if any. */
-  async #forSession<T extends object>(
-    credentials: Credentials,
-    make: (user: UserRow) => T | Promise<T>,
+  /**
+   * A sign-in for a session, which `make` makes or confirms. Records the `credential` that it resolves to, if any.
+   * `hasTwoStep`: the proof counts as two-step verification.
+   */
+  async #forSession<T extends { readonly credential?: string; readonly made?: MadeSession }>(
+    by: Credentials | SignInProof,
+    make: (user: UserRow, hasTwoStep: boolean) => T | Promise<T>,
   ): Promise<T & { readonly user: UserRow }> {
-    return this.options.records.during(credentials, 'http', async () => {
-      const user = await this.#proven(credentials, 'set-up')
-      return { ...(await make(user)), user }
+    return this.options.records.during(by, 'http', async () => {
+      const { user, hasTwoStep, onSession } =
+        'prove' in by ? await this.#provenByOthers(by) : { user: await this.#proven(by, 'set-up'), hasTwoStep: false }
+      const session = await make(user, hasTwoStep)
+      if (session.made !== undefined) await onSession?.(session.made)
+      return { ...session, user }
     })
   }
 
@@ -96,22 +110,38 @@ export class SignIn {
     const { passwords } = this.options
     const mayRemember = purpose === 'use'
     const user = await passwords.checkPassword(credentials, { remembered: mayRemember })
-    await this.#admit(user, credentials, purpose)
+    await this.#admit(user, credentials, { purpose, credential: 'own' })
     passwords.recordSuccess(credentials, user, { remember: mayRemember && user.otpSecret === '' })
     return user
   }
 
+  /** The account of a proof, admitted. */
+  async #provenByOthers(by: SignInProof): Promise<Proved> {
+    const proved = await by.prove()
+    const credential = by.kind === 'passkey' ? 'own' : undefined
+    await this.#admit(proved.user, by, { purpose: 'set-up', credential, hasTwoStep: proved.hasTwoStep })
+    this.options.admission.assertUnchanged(proved.user)
+    return proved
+  }
+
   /**
    * Admits an account that has proved who it is, by whatever proof: throws unless it can be used, and, if it has
-   * two-step verification, its code is correct.
+   * two-step verification and the proof does not count as that, its code is correct.
    */
   async #admit(
     user: UserRow,
     { code, address }: Pick<Credentials, 'code' | 'address'>,
-    purpose: 'use' | 'set-up',
+    {
+      purpose,
+      credential,
+      hasTwoStep = false,
+    }: Pick<AdmissionRequest, 'credential'> & {
+      readonly purpose: 'use' | 'set-up'
+      readonly hasTwoStep?: boolean
+    },
   ): Promise<void> {
-    this.options.admission.assertMayEnter(user, { address, purpose })
-    if (user.otpSecret === '') return
+    this.options.admission.assertMayEnter(user, { address, purpose, credential })
+    if (user.otpSecret === '' || hasTwoStep) return
     // Not every protocol can ask its client for a code.
     if (code === undefined && purpose === 'use') throw codeRequired('denied')
     await this.options.twoStep.checkCode(user, { code, address })
@@ -187,7 +217,7 @@ export class SignIn {
   #ownerOf({ id, userId }: KeyRow, address: string | undefined): UserRow {
     const user = this.options.users.get(userId)
     if (user === undefined || this.options.keys.get(id) === undefined) throw sessionRevoked(keyDeleted)
-    this.options.admission.assertMayEnter(user, { address, purpose: 'use' })
+    this.options.admission.assertMayEnter(user, { address, purpose: 'use', credential: 'device' })
     return user
   }
 
@@ -200,7 +230,7 @@ export class SignIn {
     const row = 'plain' in password ? this.options.appPasswords.find(password.plain) : undefined
     const user = row && this.options.users.get(row.userId)
     if (row === undefined || user?.username !== username) return undefined
-    this.options.admission.assertMayEnter(user, { address, purpose: 'use' })
+    this.options.admission.assertMayEnter(user, { address, purpose: 'use', credential: 'device' })
     if (row.expires !== undefined && row.expires.getTime() <= this.options.now()) {
       const reason = 'this app password has expired'
       throw new GatewayError('denied', { op: 'sign in', detail: 'credential_expired', reason })

@@ -1,7 +1,5 @@
 /** Session tokens, JSON Web Tokens that any process with the same database can verify; and the permanent token. */
 import { createSecretKey, randomBytes, randomUUID, type KeyObject } from 'node:crypto'
-import jwt from 'jsonwebtoken'
-import type PQueue from 'p-queue'
 import { z } from 'zod'
 import type { UserRow } from '../database/tables/accounts.js'
 import type { Store } from '../database/tables.js'
@@ -15,6 +13,8 @@ import type { SignInRecords } from './sign-in-records.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
 import { TokenCache } from './token-cache.js'
 import type { Users } from './users.js'
+import jwt from 'jsonwebtoken'
+import type PQueue from 'p-queue'
 
 const claimsSchema = z.object({
   /** The account's id: names can be reused. */
@@ -27,6 +27,8 @@ const claimsSchema = z.object({
   iat: z.number(),
   nbf: z.number(),
   exp: z.number(),
+  /** Whether what proved the user counts as two-step verification. */
+  two_step: z.boolean().optional(),
 })
 type Claims = z.infer<typeof claimsSchema>
 
@@ -71,16 +73,30 @@ export class Tokens {
     this.#permanent = options.settings.get('token')
   }
 
-  /** A new session token of an account that has signed in. */
-  issue(user: UserRow): string {
+  /** Milliseconds for which a session token is valid. */
+  get lifetime(): number {
+    return Math.round(this.options.hours * 3600) * 1000
+  }
+
+  /**
+   * A new session token of an account that has signed in, and its id. `hasTwoStep`: what proved the user counts as
+   * two-step verification.
+   */
+  issue(user: UserRow, hasTwoStep = false): { readonly token: string; readonly id: string } {
     const seconds = Math.floor(this.options.now() / 1000)
-    return jwt.sign({ username: user.username, pwd_ts: user.passwordTime, iat: seconds, nbf: seconds }, this.key, {
+    // Distinguishes tokens of the same second: each can be revoked on its own.
+    const id = randomUUID()
+    const claims = {
+      ...{ username: user.username, pwd_ts: user.passwordTime, iat: seconds, nbf: seconds },
+      ...(hasTwoStep && { two_step: true }),
+    }
+    const token = jwt.sign(claims, this.key, {
       algorithm: 'HS256',
       subject: String(user.id),
-      // Distinguishes tokens of the same second: each can be revoked on its own.
-      jwtid: randomUUID(),
-      expiresIn: Math.round(this.options.hours * 3600),
+      jwtid: id,
+      expiresIn: this.lifetime / 1000,
     })
+    return { token, id }
   }
 
   /**
@@ -93,7 +109,8 @@ export class Tokens {
     const cached = this.#cache.get(token, protocol)
     if (cached !== undefined) {
       const user = this.options.users.get(cached.userId)
-      const refusal = user && this.options.admission.sessionRefusal(user, visit)
+      const { hasTwoStep } = cached
+      const refusal = user && this.options.admission.sessionRefusal(user, { ...visit, hasTwoStep })
       if (refusal !== undefined && !this.isPermanent(token)) throw refusedSession(refusal)
       return cached
     }
@@ -104,8 +121,8 @@ export class Tokens {
       this.#cache.add(token, principal, Infinity)
       return principal
     }
-    const { user, jti, iat, exp } = this.#validate(this.#read(token), visit)
-    const by = { protocol, signedIn: () => iat * 1000 }
+    const { user, jti, iat, exp, two_step: hasTwoStep } = this.#validate(this.#read(token), visit)
+    const by = { protocol, signedIn: () => iat * 1000, hasTwoStep }
     const principal = this.options.principals.of(user, `token:${jti}`, by, { tokenExpires: exp * 1000 })
     this.#cache.add(token, principal, exp * 1000)
     return principal
@@ -123,16 +140,17 @@ export class Tokens {
     const claims = this.#read(token)
     const expires = new Date((claims?.exp ?? 0) * 1000)
     if (claims === undefined || expires.getTime() <= this.options.now()) return
-    await this.options.queue.add(async () => {
-      await this.options.store.revokedTokens.insert(claims.jti, expires)
-      this.#revoked = new Map([...this.#revoked, [claims.jti, expires]])
-      this.options.sessions.end(
-        Number(claims.sub),
-        { detail: 'token_revoked' },
-        (other) => other === `token:${claims.jti}`,
-      )
-    })
+    await this.revokeId(Number(claims.sub), claims.jti, expires)
     await this.options.records.signedOut(Number(claims.sub), `token:${claims.jti}`, address)
+  }
+
+  /** Revokes the session token of this id, of this user. `expires`: when it expires, or later. */
+  async revokeId(userId: number, id: string, expires: Date): Promise<void> {
+    await this.options.queue.add(async () => {
+      await this.options.store.revokedTokens.insert(id, expires)
+      this.#revoked = new Map([...this.#revoked, [id, expires]])
+      this.options.sessions.end(userId, { detail: 'token_revoked' }, (other) => other === `token:${id}`)
+    })
   }
 
   /** Checks the claims against the account and the revoked tokens. Throws as `principalOf` rejects. */
@@ -141,10 +159,9 @@ export class Tokens {
     const seconds = this.options.now() / 1000
     if (claims.exp <= seconds) throw sessionRevoked({ detail: 'token_expired' })
     if (claims.nbf > seconds + clockSkew) throw sessionRevoked({ detail: 'token_not_active' })
-    return {
-      ...claims,
-      user: this.options.admission.ofSession(visit, Number(claims.sub), claims.pwd_ts, claims.username),
-    }
+    const { sub, pwd_ts: passwordTime, username, two_step: hasTwoStep } = claims
+    const user = this.options.admission.ofSession({ ...visit, hasTwoStep }, Number(sub), passwordTime, username)
+    return { ...claims, user }
   }
 
   /** Reads the setting of the permanent token. A new one ends the sessions of the old one. */

@@ -1,18 +1,18 @@
 /** The user accounts, cached in memory. */
 import { isDeepStrictEqual } from 'node:util'
-import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors.js'
 import { cleanPath } from '../base/path.js'
 import { isDecoded } from '../base/utf8.js'
-import type { Role, UserRow } from '../database/tables/accounts.js'
+import type { Role, UserRow, UserContents } from '../database/tables/accounts.js'
 import type { Store } from '../database/tables.js'
-import type { UserContents } from '../database/tables/accounts.js'
 import { checkNetworks } from './admission.js'
 import type { FairQueue, Requester } from './fair-queue.js'
 import type { Groups, StoredWith } from './groups.js'
+import type { Identities } from './identities.js'
 import { RecentCounts } from '../base/bounded-tables.js'
-import { hashPassword, staticHash } from './passwords.js'
+import { hashPassword, impossiblePassword, staticHash } from './passwords.js'
 import { checkPermission } from './principal.js'
+import type PQueue from 'p-queue'
 
 export type { Role, UserRow } from '../database/tables/accounts.js'
 
@@ -45,6 +45,12 @@ export interface RightsOfUser {
   readonly grants?: StoredWith | undefined
 }
 
+/** A user without a password, whom somebody else proves. */
+export interface ProvidedUser extends Omit<NewUser, 'password'> {
+  /** Stored with the user, in one transaction. */
+  readonly identity: NonNullable<UserContents['identity']>
+}
+
 /** Called for each account that was changed, or deleted (`after` is undefined), by this or another process. */
 type UserListener = (before: UserRow, after: UserRow | undefined) => void
 
@@ -55,6 +61,7 @@ interface UsersOptions {
   /** The queue in which slow hashes take their turns. */
   readonly hashes: FairQueue
   readonly groups: () => Pick<Groups, 'assertMayJoin' | 'evictUser' | 'reload'>
+  readonly identities: Pick<Identities, 'reload'>
   readonly onChanged: UserListener
   readonly now: () => number
 }
@@ -96,11 +103,11 @@ export class Users {
 
   /**
    * Creates a general user, with its groups and grants, which may deny something: it can be used when they are in
-   * force. `invalid` for another role, invalid fields or as `Groups.assertMayJoin`, `exists` for a taken name,
-   * `throttled` if the requester has too many passwords to be hashed, `aborted`. `requester`: the account itself if
-   * omitted.
+   * force. `invalid` for another role, invalid fields or as `Groups.assertMayJoin`, `exists` for a taken name or
+   * identity, `throttled` if the requester has too many passwords to be hashed, `aborted`. `requester`: the account
+   * itself if omitted.
    */
-  async create(user: NewUser, requester?: Requester, rights: RightsOfUser = {}): Promise<UserRow> {
+  async create(user: NewUser | ProvidedUser, requester?: Requester, rights: RightsOfUser = {}): Promise<UserRow> {
     if (user.role !== 'general') throw new GatewayError('invalid', { detail: 'built_in_role' })
     const assertMayJoin = () => this.options.groups().assertMayJoin(undefined, rights.groups ?? [])
     assertMayJoin()
@@ -117,14 +124,18 @@ export class Users {
       allowFrom: checkNetworks(user.allowFrom ?? []),
       expires: user.expires ?? undefined,
     }
-    const password = checkPassword(user.password)
+    const password = 'password' in user ? checkPassword(user.password) : undefined
     this.#assertFree(fields.username)
-    const row = { ...fields, passwordHash: await this.#hash(password, fields.username, requester) }
+    const passwordHash =
+      password === undefined ? impossiblePassword() : await this.#hash(password, fields.username, requester)
+    const contents = { ...contentsOf(rights), identity: 'identity' in user ? user.identity : undefined }
     return this.options.queue.add(async () => {
       assertMayJoin()
-      const created = await withNameTakenReason(this.options.store.users.insert(row, contentsOf(rights)))
+      const inserted = this.options.store.users.insert({ ...fields, passwordHash }, contents)
+      const created = await withNameTakenReason(inserted)
       await rights.grants?.reload()
       if (rights.groups !== undefined) await this.options.groups().reload()
+      if (contents.identity !== undefined) await this.options.identities.reload()
       this.#put(created)
       return created
     })

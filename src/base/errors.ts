@@ -112,6 +112,8 @@ const details = {
   credential_expired: 'this credential has expired',
   network_refused: 'this account cannot be used from this network',
   two_step_set_up_required: 'this account must set up two-step verification first',
+  provider_required: 'this account signs in at its provider only',
+  provider_sign_in_due: 'this account must sign in at its provider first',
   guest_disabled: 'the guest account is disabled',
   password_changed: 'the password has been changed',
   token_revoked: 'the token is not valid, or was revoked',

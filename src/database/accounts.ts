@@ -17,10 +17,9 @@ import {
 } from './columns.js'
 import type { Database } from './database.js'
 import { storeContentsOfUser } from './grants.js'
-import { RowTable } from './row-table.js'
-import type { AppPasswordRow, ConsoleSessionRow, KeyRow, Role, UserRow } from './tables/accounts.js'
+import { RowTable, CredentialsTable } from './row-table.js'
+import type { AppPasswordRow, ConsoleSessionRow, KeyRow, Role, UserRow, UserContents } from './tables/accounts.js'
 import type { Store } from './tables.js'
-import type { UserContents } from './tables/accounts.js'
 
 const userColumns: Columns<UserRow> = {
   id: integer('id'),
@@ -44,7 +43,7 @@ export class UsersTable extends RowTable<UserRow> {
   }
 
   override async insert(row: Omit<UserRow, 'id'>, contents?: UserContents): Promise<UserRow> {
-    if (contents?.groups === undefined && contents?.grants === undefined) return super.insert(row)
+    if (contents === undefined || Object.values(contents).every((each) => each === undefined)) return super.insert(row)
     return this.database.transaction(async (query) => {
       const inserted = await this.insertWith(query, row)
       await storeContentsOfUser(query, inserted.id, contents)
@@ -98,20 +97,6 @@ const keyColumns: Columns<KeyRow> = {
   lastUsed: time('last_used'),
 }
 
-/** Credentials of which a user has a limited number. */
-abstract class CredentialsTable<Row extends KeyRow | AppPasswordRow> extends RowTable<Row> {
-  async add(row: Omit<Row, 'id'>, max: number): Promise<Row | undefined> {
-    return this.database.guarded('users', async (query) => {
-      const others = await query(this.table).where({ user_id: row.userId }).select('id')
-      return others.length < max ? this.insertWith(query, row) : undefined
-    })
-  }
-
-  async touch(id: number, lastUsed: Date): Promise<void> {
-    await this.database.run((query) => query(this.table).where({ id }).update({ last_used: lastUsed.getTime() }))
-  }
-}
-
 export class KeysTable extends CredentialsTable<KeyRow> {
   constructor(database: Database) {
     super(database, 'ssh_keys', keyColumns)
@@ -148,6 +133,7 @@ const sessionColumns: Columns<ConsoleSessionRow> = {
   userAgent: text('user_agent'),
   created: time('created'),
   confirmed: optional(time('confirmed')),
+  twoStep: bool('two_step'),
   lastUsed: time('last_used'),
   expires: time('expires'),
 }

@@ -33,7 +33,10 @@ export interface EventFacts {
   readonly error?: string | undefined
   /** What decided on a refusal: the rule or grant, in the words of `explain`. */
   readonly decidedBy?: string | undefined
-  /** What was changed, by its name or id, in `admin.*`, `share.*` and `task.ended`. */
+  /**
+   * What was changed, by its name or id, in `admin.*`, `share.*` and `task.ended`. In `signin.*`, what has proved the
+   * user in place of a credential of this server: `oidc`, `oauth`, `ldap` or `passkey`.
+   */
   readonly subject?: string | undefined
   /** The names of the changed fields in `admin.*` and `share.*`. Never their values. */
   readonly fields?: readonly string[] | undefined

@@ -3,12 +3,12 @@ import type { Knex } from 'knex'
 import type { Right } from '../base/rights.js'
 import { bool, integer, optional, path, text, wordList, type Columns } from './columns.js'
 import { Database } from './database.js'
+import { IdentitiesTable } from './identities.js'
 import { following, PathTable } from './path-table.js'
 import { RowTable } from './row-table.js'
 import type { Grant } from './tables/grants.js'
-import type { GroupMember, GroupRow } from './tables/groups.js'
+import type { GroupMember, GroupRow, GroupContents } from './tables/groups.js'
 import type { UserContents } from './tables/accounts.js'
-import type { GroupContents } from './tables/groups.js'
 
 const groupColumns: Columns<GroupRow> = {
   id: integer('id'),
@@ -17,6 +17,7 @@ const groupColumns: Columns<GroupRow> = {
   permission: integer('permission'),
   admin: bool('admin'),
   requireTwoStep: bool('require_two_step'),
+  requireProvider: bool('require_provider'),
 }
 
 interface MemberColumns {
@@ -89,11 +90,12 @@ async function storeContents(query: Knex, groupId: number, { members, grants }: 
 export async function storeContentsOfUser(
   query: Knex,
   userId: number,
-  { groups, grants }: UserContents,
+  { groups, grants, identity }: UserContents,
 ): Promise<void> {
   const within = new Database(query)
   if (groups !== undefined) await new GroupsTable(within).setGroupsOf(userId, groups)
   if (grants !== undefined) await new GrantsTable(within).replace({ userId, groupId: undefined }, grants)
+  if (identity !== undefined) await new IdentitiesTable(within).insert({ ...identity, userId })
 }
 
 type GrantFields = Pick<Grant, 'path' | 'allow' | 'deny'>

@@ -6,7 +6,6 @@ import { deadAfter } from './nodes.js'
 import {
   addAdmission,
   addAudit,
-  shortenAuditIndexes,
   addConfirmations,
   addGrants,
   addMoves,
@@ -14,7 +13,9 @@ import {
   addRecoveryCodes,
   addShares,
   addShareUploads,
+  addSignInsByOthers,
   createSchema,
+  shortenAuditIndexes,
 } from './schema.js'
 
 type Step = (query: Knex) => Promise<void>
@@ -48,6 +49,7 @@ export const migrations: readonly Migration[] = [
   addMoves,
   addAudit,
   shortenAuditIndexes,
+  addSignInsByOthers,
 ]
 
 /** The version after these steps. */

@@ -49,3 +49,21 @@ export class RowTable<Row extends { readonly id: number }> {
     return readRow(this.columns, row)
   }
 }
+
+/** Credentials of which a user has a limited number. */
+export abstract class CredentialsTable<
+  Row extends { readonly id: number; readonly userId: number },
+> extends RowTable<Row> {
+  /** Inserts the row, unless the user has `max` of them; then resolves to undefined. */
+  async add(row: Omit<Row, 'id'>, max: number): Promise<Row | undefined> {
+    return this.database.guarded('users', async (query) => {
+      const others = await query(this.table).where({ user_id: row.userId }).select('id')
+      return others.length < max ? this.insertWith(query, row) : undefined
+    })
+  }
+
+  /** Stores the time of last use. A missing row is no error. */
+  async touch(id: number, lastUsed: Date): Promise<void> {
+    await this.database.run((query) => query(this.table).where({ id }).update({ last_used: lastUsed.getTime() }))
+  }
+}

@@ -605,3 +605,62 @@ export async function shortenAuditIndexes(query: Knex): Promise<void> {
     )
   }
 }
+
+/**
+ * Version 28: identities of users at providers and directories, what is known of sessions that began there, passkeys,
+ * and sign-ins that are not completed yet.
+ */
+export async function addSignInsByOthers(query: Knex): Promise<void> {
+  const ofUser = (table: Knex.CreateTableBuilder) =>
+    table.integer('user_id').notNullable().references('id').inTable('users').onDelete('CASCADE').index()
+  await query.schema.createTable('identities', (table) => {
+    table.increments('id')
+    ofUser(table)
+    table.text('kind').notNullable()
+    table.text('issuer').notNullable()
+    table.text('subject').notNullable()
+    table.text('name').notNullable()
+    table.boolean('provisioned').notNullable()
+    table.bigInteger('linked').notNullable()
+    table.bigInteger('last_used').notNullable()
+    table.bigInteger('checked').notNullable()
+    table.unique(['issuer', 'subject'])
+  })
+  await query.schema.createTable('provider_sessions', (table) => {
+    table.increments('id')
+    table.integer('identity_id').notNullable().references('id').inTable('identities').onDelete('CASCADE').index()
+    table.text('credential').notNullable().unique()
+    table.text('sid')
+    table.text('id_token')
+    table.bigInteger('expires').notNullable().index()
+  })
+  await query.schema.createTable('passkeys', (table) => {
+    table.increments('id')
+    ofUser(table)
+    table.text('credential_id').notNullable().unique()
+    table.binary('public_key').notNullable()
+    table.bigInteger('counter').notNullable()
+    table.boolean('backed_up').notNullable()
+    table.text('transports').notNullable()
+    table.text('aaguid').notNullable()
+    table.text('name').notNullable()
+    table.bigInteger('created').notNullable()
+    table.bigInteger('last_used')
+  })
+  await query.schema.createTable('pending_sign_ins', (table) => {
+    // SHA-256 of the secret that the client has.
+    table.text('id').primary()
+    table.text('purpose').notNullable()
+    table.text('network').notNullable()
+    table.text('data').notNullable()
+    table.bigInteger('expires').notNullable().index()
+    table.index(['network', 'expires'])
+  })
+  await query.schema.alterTable('console_sessions', (table) => {
+    table.boolean('two_step').notNullable().defaultTo(false)
+  })
+  await query.schema.alterTable('user_groups', (table) => {
+    table.boolean('require_provider').notNullable().defaultTo(false)
+  })
+  await countChangesOf(query, { identities: 'accounts', passkeys: 'accounts' })
+}

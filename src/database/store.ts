@@ -16,6 +16,7 @@ import { toStoreError } from './errors.js'
 import { FoldersTable } from './folders.js'
 import { ForeignChanges } from './foreign-changes.js'
 import { GrantsTable, GroupsTable } from './grants.js'
+import { IdentitiesTable, ProviderSessionsTable } from './identities.js'
 import { assertNew, replaceInstallation } from './installation.js'
 import { IntentsTable } from './intents.js'
 import { LocksTable } from './locks.js'
@@ -23,6 +24,8 @@ import { migrate, newestVersion, storedVersion, type Migration } from './migrati
 import { MovesTable } from './moves.js'
 import { LeasesTable, NodesTable } from './nodes.js'
 import { newNode, openEngine, type EngineOptions } from './open-engine.js'
+import { PasskeysTable } from './passkeys.js'
+import { PendingSignInsTable } from './pending-sign-ins.js'
 import { Presence } from './presence.js'
 import { PropertiesTable } from './properties.js'
 import type { FileRecords, Store } from './tables.js'
@@ -99,6 +102,10 @@ function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): St
     appPasswords: new AppPasswordsTable(database),
     recoveryCodes: new RecoveryCodesTable(database),
     consoleSessions: new ConsoleSessionsTable(database),
+    identities: new IdentitiesTable(database),
+    providerSessions: new ProviderSessionsTable(database),
+    passkeys: new PasskeysTable(database),
+    pendingSignIns: new PendingSignInsTable(database),
     signIns: new SignInsTable(database),
     storages: new StoragesTable(database),
     settings: new SettingsTable(database),

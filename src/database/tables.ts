@@ -1,7 +1,10 @@
 /** The database as the core uses it. `tables/` says what each table promises. No SQL. */
 import type { SharedEngine } from './engine.js'
+import type { IdentitiesTable, ProviderSessionsTable } from './identities.js'
+import type { PasskeysTable } from './passkeys.js'
+import type { PendingSignInsTable } from './pending-sign-ins.js'
 import type { FolderRule } from './tables/rules.js'
-import type { ShareRoot } from './tables/shares.js'
+import type { ShareRoot, ShareRows, ShareUploadRows, ShareVisitRows } from './tables/shares.js'
 import type { Topic } from './topics.js'
 import type {
   AppPasswordRows,
@@ -21,13 +24,15 @@ import type { MoveRows } from './tables/moves.js'
 import type { LeaseRows, NodeRows } from './tables/nodes.js'
 import type { PathRows } from './tables/path-rows.js'
 import type { SecretRows, StoredSettings } from './tables/settings.js'
-import type { ShareRows, ShareUploadRows, ShareVisitRows } from './tables/shares.js'
 import type { SignInRows } from './tables/sign-ins.js'
 import type { DriverStateRows, InstallationRows, StorageRows } from './tables/storages.js'
 import type { TaskRows } from './tables/tasks.js'
 import type { TrafficRows } from './tables/traffic.js'
 import type { UploadRows } from './tables/uploads.js'
 import type { DeliveryRows, WebhookRows } from './tables/webhooks.js'
+
+/** A table without its private members. */
+type Public<Table> = Pick<Table, keyof Table>
 
 /**
  * Calls `read` where other processes use the database: they may have stored rows that this one does not have in memory
@@ -58,6 +63,13 @@ export interface Store extends FileRecords {
   readonly recoveryCodes: RecoveryCodeRows
   readonly appPasswords: AppPasswordRows
   readonly consoleSessions: ConsoleSessionRows
+  /** Deleted with their user. */
+  readonly identities: Public<IdentitiesTable>
+  /** Deleted with their identity. */
+  readonly providerSessions: Public<ProviderSessionsTable>
+  /** Deleted with their user. */
+  readonly passkeys: Public<PasskeysTable>
+  readonly pendingSignIns: Public<PendingSignInsTable>
   readonly storages: StorageRows
   readonly settings: StoredSettings
   readonly secrets: SecretRows

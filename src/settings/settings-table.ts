@@ -7,6 +7,7 @@ import { GatewayError } from '../base/errors.js'
 import { compilePatterns, patternLines, type Pattern } from '../base/patterns.js'
 import type { DriverDescription } from '../contract/driver-type.js'
 import { hostAndPort, parseNetworks, syslogServer } from '../net/addresses.js'
+import { singleSignOnSettings } from './sign-in-settings.js'
 
 /** The groups in display order. */
 const settingGroups = [
@@ -253,6 +254,7 @@ export const coreSettings: readonly SettingDefinition[] = [
     ],
     max_index_depth: ['number', '20', 'private', 'Maximum depth of indexed entries, in path segments.'],
   }),
+  ...inGroup('singleSignOn', singleSignOnSettings, { inForce: false }),
   ...inGroup('traffic', {
     offline_download_task_threads_num: [
       'number',

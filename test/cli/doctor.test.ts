@@ -8,7 +8,6 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import t, { type Test } from 'tap'
 import { protocols } from '../../protocols/index.js'
 import { examine } from '../../src/cli/doctor/doctor.js'
 import { commandLine, type Finding } from '../../src/cli/finding.js'
@@ -23,6 +22,7 @@ import { userRow } from '../database/store-rows.js'
 import { makeCertificate } from '../servers/certificates.js'
 import { withoutSqlite } from '../store-location.js'
 import { main } from './outcome.js'
+import t, { type Test } from 'tap'
 
 const run = promisify(execFile)
 
@@ -143,7 +143,14 @@ const breaks: readonly Break[] = [
     how: async ({ inStore, mount }) => {
       await mount('/all', 'Alias', { paths: '/' })
       await inStore(async ({ grants, groups }) => {
-        const group = { name: 'sales', description: '', permission: 0, admin: false, requireTwoStep: false }
+        const group = {
+          name: 'sales',
+          description: '',
+          permission: 0,
+          admin: false,
+          requireTwoStep: false,
+          requireProvider: false,
+        }
         const { id } = await groups.insert(group)
         await grants.replace({ userId: undefined, groupId: id }, [{ path: asPath('/shut'), allow: [], deny: ['see'] }])
       })

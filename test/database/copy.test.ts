@@ -4,7 +4,6 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import t, { type Test } from 'tap'
 import { GatewayError, isGatewayError } from '../../src/base/errors.js'
 import { asPath } from '../../src/base/path.js'
 import { ownTables } from '../../src/database/copied-tables.js'
@@ -16,6 +15,7 @@ import { openStore } from '../../src/database/store.js'
 import { engines } from './engines.js'
 import { dump, fill, tables, within } from './filled-database.js'
 import { storageRow, userRow } from './store-rows.js'
+import t, { type Test } from 'tap'
 
 const [sqlite, postgres] = engines
 if (!sqlite || !postgres) throw new Error('there are two engines')
@@ -181,7 +181,7 @@ void t.test('a change of the source waits for the end of the copy', async (t) =>
   const store = await openStore(source)
   t.teardown(() => store.close())
   const copying = copyDatabase(source, target)
-  while (!existsSync(`${target}-wal`) || statSync(`${target}-wal`).size < 500_000) await wait(1)
+  while (!existsSync(`${target}-wal`) || statSync(`${target}-wal`).size < 1_000_000) await wait(1)
   // A change is refused after ten seconds, in which a busy machine may not have copied everything.
   const change = async (): Promise<void> =>
     store.settings.set(new Map([['written', 'meanwhile']])).catch(async (error: unknown) => {

@@ -7,6 +7,8 @@ import type { FolderRule } from '../../src/database/tables/rules.js'
 import type { ShareRow } from '../../src/database/tables/shares.js'
 import type { StorageRow } from '../../src/database/tables/storages.js'
 import type { TaskRow } from '../../src/database/tables/tasks.js'
+import type { IdentityRow } from '../../src/database/identities.js'
+import type { PasskeyRow } from '../../src/database/passkeys.js'
 import { newShare } from '../../src/shares/share-fields.js'
 
 export function userRow(fields: Partial<UserRow>): Omit<UserRow, 'id'> {
@@ -23,6 +25,28 @@ export function userRow(fields: Partial<UserRow>): Omit<UserRow, 'id'> {
     grantedOnly: false,
     allowFrom: [],
     expires: undefined,
+    ...fields,
+  }
+}
+
+export function identityRow(fields: Partial<IdentityRow>): Omit<IdentityRow, 'id'> {
+  const times = { linked: new Date(0), lastUsed: new Date(0), checked: new Date(0) }
+  const account = { issuer: 'https://idp.test', subject: 'one', name: 'Ada' }
+  return { userId: 1, kind: 'oidc', ...account, provisioned: false, ...times, ...fields }
+}
+
+export function passkeyRow(fields: Partial<PasskeyRow>): Omit<PasskeyRow, 'id'> {
+  return {
+    userId: 1,
+    credentialId: 'AQID',
+    publicKey: Buffer.from([1, 2, 3]),
+    counter: 0,
+    backedUp: false,
+    transports: ['internal'],
+    aaguid: '00000000-0000-0000-0000-000000000000',
+    name: 'phone',
+    created: new Date(0),
+    lastUsed: undefined,
     ...fields,
   }
 }
@@ -75,7 +99,8 @@ export function ruleRow(fields: Partial<FolderRule>): Omit<FolderRule, 'id'> {
 }
 
 export function groupRow(fields: Partial<GroupRow>): Omit<GroupRow, 'id'> {
-  return { name: 'staff', description: '', permission: 0, admin: false, requireTwoStep: false, ...fields }
+  const requirements = { requireTwoStep: false, requireProvider: false }
+  return { name: 'staff', description: '', permission: 0, admin: false, ...requirements, ...fields }
 }
 
 /** `userId` or `groupId` has to be given. */

@@ -6,8 +6,6 @@ import { execFile } from 'node:child_process'
 import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import knex from 'knex'
-import t, { type Test } from 'tap'
 import { asPath, root } from '../../src/base/path.js'
 import type { Right } from '../../src/base/rights.js'
 import { migrations, type Migration } from '../../src/database/migrations.js'
@@ -19,7 +17,19 @@ import type { Store } from '../../src/database/tables.js'
 import { openStore } from '../../src/database/store.js'
 import { engines } from './engines.js'
 import { schema17 } from './schema-17.js'
-import { grantRow, groupRow, ruleRow, shareRow, storageRow, taskRow, userRow } from './store-rows.js'
+import {
+  grantRow,
+  groupRow,
+  identityRow,
+  passkeyRow,
+  ruleRow,
+  shareRow,
+  storageRow,
+  taskRow,
+  userRow,
+} from './store-rows.js'
+import knex from 'knex'
+import t, { type Test } from 'tap'
 
 const run = promisify(execFile)
 
@@ -108,7 +118,7 @@ void t.test('a database of an earlier build opens with its rows, and gets the sa
   const after = await tablesOf(file)
   // Later migrations add columns.
   const added =
-    /, "(?:(?:user_id|size)" integer|(?:confirmed|expires)" bigint)(?! not null)|, "granted_only" boolean not null default '0'|, "(?:allow_from|folder)" text not null default '\/?'/g
+    /, "(?:(?:user_id|size)" integer|(?:confirmed|expires)" bigint)(?! not null)|, "(?:granted_only|two_step)" boolean not null default '0'|, "(?:allow_from|folder)" text not null default '\/?'/g
   const others = after.tables.map((table) => table.replace(added, ''))
   for (const table of before.tables) t.ok(others.includes(table), table)
   const empty = join(t.testdir(), 'new.db')
@@ -1011,7 +1021,7 @@ for (const engine of engines) {
       const dates = { added: new Date(0), lastUsed: new Date(0) }
       const session = {
         ...{ userId: 1, prefix: 'p', digest: 'd', passwordTime: 0, address: '', userAgent: '' },
-        ...{ created: new Date(0), lastUsed: new Date(0), expires: new Date(0) },
+        ...{ created: new Date(0), lastUsed: new Date(0), expires: new Date(0), twoStep: false },
       }
       const move = { storageId: 1, kind: 'move', from, to, disposable: false } as const
       const changes: readonly (readonly [topic: Topic | undefined, change: () => Promise<unknown>])[] = [
@@ -1025,6 +1035,9 @@ for (const engine of engines) {
         ['accounts', () => other.consoleSessions.touch(1, new Date(1))],
         ['accounts', () => other.consoleSessions.confirm(1, new Date(1))],
         ['accounts', () => other.consoleSessions.sweep(new Date(1))],
+        ['accounts', () => other.identities.add(identityRow({}), 9)],
+        ['accounts', () => other.identities.see(1, { checked: new Date(1) })],
+        ['accounts', () => other.passkeys.add(passkeyRow({}), 9)],
         ['accounts', () => other.revokedTokens.insert('token', new Date())],
         ['accounts', () => other.users.delete(1)],
         ['locks', () => other.locks.grant(lock, () => undefined)],

@@ -197,7 +197,10 @@ function membershipsOf({ users, groups }: World): ReadonlyMap<number, Membership
       const own = groups.filter(({ members }) => members.includes(id))
       const permissions = own.reduce((sum, group) => sum | bitsOf(group.permissions), 0)
       const isAdmin = own.some(({ admin }) => admin)
-      return [id, { groups: own.map((each) => each.id), permissions, isAdmin, requiresTwoStep: false }]
+      return [
+        id,
+        { groups: own.map((each) => each.id), permissions, isAdmin, requiresTwoStep: false, requiresProvider: false },
+      ]
     }),
   )
 }

@@ -218,7 +218,9 @@ void t.test('no grant applies to an admin, by role or by group, or to a signed U
   t.equal(isSubjectToGrants(principal({ onlyPath: p('/a') })), false)
   t.equal(isSubjectToGrants(principal({ role: 'admin' })), false)
   t.equal(isSubjectToGrants(principal()), true)
-  const groups = { of: () => ({ groups: [1], permissions: 0, isAdmin: true, requiresTwoStep: false }) }
+  const groups = {
+    of: () => ({ groups: [1], permissions: 0, isAdmin: true, requiresTwoStep: false, requiresProvider: false }),
+  }
   t.equal(isSubjectToGrants(principal({ groups })), false)
 })
 
@@ -226,7 +228,9 @@ void t.test('the permissions of groups count as those of the user, and change wh
   let permissions = 0
   const asker = principal({
     may: [],
-    groups: { of: () => ({ groups: [1], permissions, isAdmin: false, requiresTwoStep: false }) },
+    groups: {
+      of: () => ({ groups: [1], permissions, isAdmin: false, requiresTwoStep: false, requiresProvider: false }),
+    },
   })
   const verdict = () => judge(asker, 'remove', p('/a'), { atPath: undefined, atParent: undefined })
   t.equal(verdict(), 'denied')

@@ -2,7 +2,6 @@
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
 import { GatewayError } from '../../src/base/errors.js'
@@ -34,6 +33,7 @@ import {
   type Test,
   type Tree,
 } from './tree-fixture.js'
+import t from 'tap'
 
 const p = asPath
 const every = ['see', 'read', 'write', 'rename', 'move', 'copy', 'remove', 'share'] as const
@@ -186,7 +186,9 @@ void t.test('the grants of a group hold for its members', async (t) => {
   await fill(as(admin), { '/a/x': 'x' })
   const { id } = await store.groups.insert(groupRow({}))
   await grant('/a', { userId: undefined, groupId: id, allow: ['read', 'remove'] })
-  const groups = { of: () => ({ groups: [id], permissions: 0, isAdmin: false, requiresTwoStep: false }) }
+  const groups = {
+    of: () => ({ groups: [id], permissions: 0, isAdmin: false, requiresTwoStep: false, requiresProvider: false }),
+  }
   await t.rejects(as(none).remove(p('/a/x')), { code: 'denied' })
   await as({ ...none, groups }).remove(p('/a/x'))
 })

@@ -2,7 +2,6 @@
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import t from 'tap'
 import type { Groups } from '../../src/accounts/groups.js'
 import { allPermissions } from '../../src/accounts/principal.js'
 import { asPath as p, root, within } from '../../src/base/path.js'
@@ -11,6 +10,7 @@ import type { Asker } from '../accounts/principals.js'
 import { grantRow, userRow } from '../database/store-rows.js'
 import { openLocal } from '../drivers/env.js'
 import { fill, lockAsk, names, newTree, overwrite, sourceOf, text } from './tree-fixture.js'
+import t from 'tap'
 
 /** A visitor of a share of user 1. */
 function visitor(base: string, mode: ShareMode = 'read', accountBase = '/', fields: Asker = {}): Asker {
@@ -88,7 +88,13 @@ void t.test('no permission is passed on but those of the mode, by groups and gra
   await rule('/docs', { hide: '^\\.', hideSub: true })
   await rule('/docs/closed', { password: 'x', passwordSub: true })
   const groups: Pick<Groups, 'of'> = {
-    of: () => ({ groups: [1], permissions: allPermissions, isAdmin: true, requiresTwoStep: false }),
+    of: () => ({
+      groups: [1],
+      permissions: allPermissions,
+      isAdmin: true,
+      requiresTwoStep: false,
+      requiresProvider: false,
+    }),
   }
   const fs = as(visitor('/docs', 'both', '/', { groups }))
   t.equal(fs.principal.role, 'general')

@@ -153,6 +153,8 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
   credential_expired: ({ reason }) => reason,
   network_refused: ({ reason }) => reason,
   two_step_set_up_required: ({ reason }) => reason,
+  provider_required: ({ reason }) => reason,
+  provider_sign_in_due: ({ reason }) => reason,
   guest_disabled: 'Guest user is disabled, login please',
   password_changed: 'Password has been changed, login please',
   token_revoked: 'token is invalidated',

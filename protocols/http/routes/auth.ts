@@ -27,9 +27,17 @@ const consoleFields = plainFields.extend({
 const confirmationFields = plainFields.omit({ username: true })
 const tokenData = z.object({ token: z.string().describe('The value of the header `Authorization` in later requests.') })
 
+const admissionDetails = [
+  'account_disabled',
+  'account_expired',
+  'network_refused',
+  'provider_required',
+  'provider_sign_in_due',
+] as const
+
 const refusals: readonly Refusal[] = [
   { ...coreRefusal('unauthenticated', { detail: 'wrong_credentials' }), code: 400 },
-  ...(['account_disabled', 'account_expired', 'network_refused'] as const).map((detail) => ({
+  ...admissionDetails.map((detail) => ({
     ...coreRefusal('denied', { detail }, 'the password is correct'),
     code: 400,
   })),

@@ -1,5 +1,6 @@
 /** Accounts, and what they sign in with. */
 import type { Path } from '../../base/path.js'
+import type { IdentityRow } from '../identities.js'
 import type { GroupContents } from './groups.js'
 import type { New } from './path-rows.js'
 
@@ -86,6 +87,8 @@ export interface ConsoleSessionRow {
   readonly created: Date
   /** When the user last sent password and code again (docs/decisions/0042). */
   readonly confirmed?: Date | undefined
+  /** Whether what proved the user at the sign-in counts as two-step verification, as at a provider. */
+  readonly twoStep: boolean
   readonly lastUsed: Date
   readonly expires: Date
 }
@@ -94,11 +97,13 @@ export interface ConsoleSessionRow {
 export interface UserContents extends Pick<GroupContents, 'grants'> {
   /** The ids of the user's groups. */
   readonly groups?: readonly number[] | undefined
+  /** An identity of the user that is added. */
+  readonly identity?: Omit<IdentityRow, 'id' | 'userId'> | undefined
 }
 
 export interface UserRows {
   all(): Promise<UserRow[]>
-  /** Adds a user in one transaction. `exists` for a taken name, `not_found` if a group does not exist. */
+  /** Adds a user in one transaction. `exists` for a taken name or identity, `not_found` if a group does not exist. */
   insert(row: New<UserRow>, contents?: UserContents): Promise<UserRow>
   /**
    * Inserts what `make` returns unless a user has this role, in one transaction, during which no other process does.

@@ -12,6 +12,8 @@ export interface GroupRow {
   readonly admin: boolean
   /** Whether the members of the group can do nothing but set up two-step verification until they have done so. */
   readonly requireTwoStep: boolean
+  /** Whether the members of the group sign in at a provider or directory only. */
+  readonly requireProvider: boolean
 }
 
 export interface GroupMember {

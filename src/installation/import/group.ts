@@ -21,5 +21,5 @@ export function groupOf(
   if (taken.some(({ name }) => name === group.name)) {
     throw new GatewayError('invalid', { reason: 'another group has this name' })
   }
-  return { ...group, admin: false, requireTwoStep: false, grants: allGrants.take(group.grants) }
+  return { ...group, admin: false, requireTwoStep: false, requireProvider: false, grants: allGrants.take(group.grants) }
 }

@@ -96,7 +96,8 @@ const table: Readonly<Record<number, string>> = {
     sso_auto_register bool false p
     sso_default_dir string / p
     sso_default_permission number 0 p
-    sso_compatibility_mode bool false`,
+    sso_compatibility_mode bool false
+    sso_recheck_days number 7 p`,
   8: `ldap_login_enabled bool false
     ldap_server string … p
     ldap_skip_tls_verify bool false p

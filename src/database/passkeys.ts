@@ -1,0 +1,57 @@
+/** Passkeys: public keys of authenticators (WebAuthn). */
+import { bool, bytes, integer, optional, text, time, wordList, writeRow, type Columns } from './columns.js'
+import type { Database } from './database.js'
+import { CredentialsTable } from './row-table.js'
+
+export interface PasskeyRow {
+  readonly id: number
+  readonly userId: number
+  /** The id that the authenticator has given it, in base64url. Unique. */
+  readonly credentialId: string
+  /** In the form of COSE (RFC 9052). */
+  readonly publicKey: Buffer
+  /** Signatures that the authenticator had made at the latest sign-in; 0 if it does not count them. */
+  readonly counter: number
+  /** Whether it is stored elsewhere too, such as in the account of a password manager. */
+  readonly backedUp: boolean
+  /** How clients reach the authenticator. */
+  readonly transports: readonly string[]
+  /** The model of the authenticator, as a UUID. */
+  readonly aaguid: string
+  readonly name: string
+  readonly created: Date
+  /** Undefined if it was never used. */
+  readonly lastUsed: Date | undefined
+}
+
+const passkeyColumns: Columns<PasskeyRow> = {
+  id: integer('id'),
+  userId: integer('user_id'),
+  credentialId: text('credential_id'),
+  publicKey: bytes('public_key'),
+  counter: integer('counter'),
+  backedUp: bool('backed_up'),
+  transports: wordList('transports'),
+  aaguid: text('aaguid'),
+  name: text('name'),
+  created: time('created'),
+  lastUsed: optional(time('last_used')),
+}
+
+/** `add` rejects with `exists` if the credential id is taken by any user. */
+export class PasskeysTable extends CredentialsTable<PasskeyRow> {
+  constructor(database: Database) {
+    super(database, 'passkeys', passkeyColumns)
+  }
+
+  /** Stores what a sign-in has shown. False if the passkey was deleted, or its counter is another one by now. */
+  async use(
+    { id, counter }: Pick<PasskeyRow, 'id' | 'counter'>,
+    shown: Pick<PasskeyRow, 'counter' | 'backedUp' | 'lastUsed'>,
+  ): Promise<boolean> {
+    const changed = await this.database.run((query) =>
+      query(this.table).where({ id, counter }).update(writeRow(this.columns, shown)),
+    )
+    return changed > 0
+  }
+}

@@ -1,0 +1,77 @@
+/** Sign-ins that have begun and are not completed: each is completed by the secret that its client got, once. */
+import type { Knex } from 'knex'
+import { json, readRow, text, time, writeRow, type Columns, type StoredRow } from './columns.js'
+import type { Database } from './database.js'
+
+/** What a pending sign-in is for; each kind is completed by its own requests. */
+export type SignInPurpose = 'provider' | 'provider-code' | 'provider-link' | 'passkey' | 'passkey-registration'
+
+export interface PendingSignIn {
+  /** SHA-256 of the secret that the client has, in hexadecimal. */
+  readonly id: string
+  readonly purpose: SignInPurpose
+  /** The network of the client that began it (`networkOf`). */
+  readonly network: string
+  /** What completes it must have; plain JSON. */
+  readonly data: unknown
+  readonly expires: Date
+}
+
+const columns: Columns<PendingSignIn> = {
+  id: text('id'),
+  purpose: text('purpose'),
+  network: text('network'),
+  data: json('data'),
+  expires: time('expires'),
+}
+
+/** Rows of all networks together, and of one network. */
+export const maxPending = { all: 10_000, network: 100 }
+
+export class PendingSignInsTable {
+  constructor(private readonly database: Database) {}
+
+  /**
+   * Stores the row, and deletes those that have expired at `now`. One more than `maxPending.network` replaces the
+   * oldest row of its network. False, without a change, if there are `maxPending.all` rows.
+   */
+  async add(row: PendingSignIn, now: Date): Promise<boolean> {
+    return this.database.guarded('sign_ins', async (query) => {
+      await sweep(query, now)
+      const ofNetwork: readonly { id: string }[] = await query('pending_sign_ins')
+        .where({ network: row.network })
+        .orderBy('expires')
+        .select('id')
+      const excess = ofNetwork.slice(0, Math.max(0, ofNetwork.length - maxPending.network + 1)).map(({ id }) => id)
+      await query('pending_sign_ins').whereIn('id', excess).delete()
+      const [total] = await query('pending_sign_ins').count<{ count: number | string }[]>({ count: '*' })
+      if (Number(total?.count) >= maxPending.all) return false
+      await query('pending_sign_ins').insert(writeRow(columns, row))
+      return true
+    })
+  }
+
+  /** Deletes the row and resolves to it, if it has not expired. Of concurrent calls, one gets it. */
+  async take(id: string, purpose: SignInPurpose, now: Date): Promise<PendingSignIn | undefined> {
+    const stored = await this.database.transaction(async (query) => {
+      // Another call waits here until the row is gone.
+      const rows: readonly StoredRow[] = await query('pending_sign_ins')
+        .where({ id, purpose })
+        .update({ purpose })
+        .returning('*')
+      await query('pending_sign_ins').where({ id, purpose }).delete()
+      return rows[0]
+    })
+    const row = stored && readRow(columns, stored)
+    return row !== undefined && row.expires > now ? row : undefined
+  }
+
+  /** Deletes the rows that have expired. */
+  async sweep(now: Date): Promise<void> {
+    await this.database.run((query) => sweep(query, now))
+  }
+}
+
+async function sweep(query: Knex, now: Date): Promise<void> {
+  await query('pending_sign_ins').where('expires', '<=', now.getTime()).delete()
+}
