@@ -1,6 +1,6 @@
 /** Asks `policy/` for decisions about one principal. No other file calls `policy/`. */
 import type { Principal } from '../accounts/principal.js'
-import { GatewayError } from '../base/errors.js'
+import { GatewayError, type ErrorCode } from '../base/errors.js'
 import { parentOf, root, type Path } from '../base/path.js'
 import { listedRights, type ListedRight } from '../base/rights.js'
 import type { Entry } from '../contract/entry.js'
@@ -9,7 +9,7 @@ import type { Rule } from './folder-rules.js'
 import type { GrantedPath } from './grant-trie.js'
 import { systemFile, topName } from './impossible-paths.js'
 import type { AccessOptions } from './operation-options.js'
-import { explainVerdict, type VerdictExplanation } from './policy/explanation.js'
+import { explainVerdict, type JudgedStep, type VerdictExplanation } from './policy/explanation.js'
 import * as names from './policy/names.js'
 import type { MemberFilter, SeenNames } from './policy/names.js'
 import * as onePath from './policy/one-path.js'
@@ -70,9 +70,10 @@ export class Decisions {
     return this.#counted(onePath.decidingRule(action, ruling), password, decide)
   }
 
-  /** The decision on an action at `at`, with its reasons. */
-  explain(action: Action, at: Path): VerdictExplanation {
-    return explainVerdict(this.principal, action, at, this.#ruled(at))
+  /** The step that refuses an action at `at` with this error, without a folder password. Undefined if none does. */
+  refusedBy(action: Action, at: Path, code: ErrorCode): JudgedStep | undefined {
+    const { verdict, decidedBy } = explainVerdict(this.principal, action, at, this.#ruled(at))
+    return this.#refusal(verdict, action, at, {})?.code === code ? decidedBy : undefined
   }
 
   /** Throws as `authorize` by the credential and for what is not seen, before a backend is asked for it. */

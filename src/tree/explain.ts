@@ -10,6 +10,7 @@ import {
   type Principal,
   type ProtocolFacts,
 } from '../accounts/principal.js'
+import type { EvidenceKind, ExplainedStep } from '../base/decision-steps.js'
 import { toGatewayError, type ErrorCode, type ErrorDetail } from '../base/errors.js'
 import { foldCase, isWithin, type Path } from '../base/path.js'
 import type { Right } from '../base/rights.js'
@@ -20,7 +21,7 @@ import { explainAccess, type ExplainedAccess } from './decisions.js'
 import { shownElsewhere } from './denied-elsewhere.js'
 import type { Rule, Rules } from './folder-rules.js'
 import type { Grants } from './grants.js'
-import type { ExplainedStepName, JudgedStep, StepKind } from './policy/explanation.js'
+import type { JudgedStep } from './policy/explanation.js'
 
 export interface ExplainQuestion {
   readonly username: string
@@ -48,9 +49,9 @@ export interface ExplainSources {
 
 /** What a step looked at. */
 export interface ToldStep {
-  readonly step: ExplainedStepName
+  readonly step: ExplainedStep
   /** The kind of what the step looked at. */
-  readonly kind: StepKind
+  readonly kind: EvidenceKind
   /** The id of the grant or folder rule; null if the step looked at neither. */
   readonly id: number | null
   /** Whose grant the step looked at: `user:3` or `group:2`. */

@@ -3,12 +3,12 @@
  * storage makes in others beneath it have no event of their own. Paths are of the whole tree.
  */
 import { outcomeOf, type EventFacts, type EventKind } from '../audit/event.js'
-import { toGatewayError, type GatewayError } from '../base/errors.js'
+import { toGatewayError, type ErrorCode, type GatewayError } from '../base/errors.js'
 import { under, type Path } from '../base/path.js'
 import type { TransferEvent } from '../storage/transfer-meter.js'
 import type { Access } from './access.js'
 import { decidingPart } from './explain.js'
-import type { Action } from './policy/one-path.js'
+import type { Action, Verdict } from './policy/one-path.js'
 import { arrivingAction, leavingActions } from './transfers.js'
 
 /** What is known of an event while its operation runs. The operation corrects and adds what it finds out. */
@@ -122,25 +122,23 @@ function factsOf({ principal }: Access, draft: EventDraft): EventFacts {
   }
 }
 
+/** Errors by which a decision refuses what the principal may know of. */
+const toldRefusals: ReadonlySet<ErrorCode> = new Set<Verdict & ErrorCode>(['denied', 'hidden', 'password_required'])
+
+/** What has decided on the refusal of a change, in words for admins. */
 function decidedByOf(
-  access: Access,
+  { decisions, dependencies }: Access,
   { kind, action, path, target }: EventDraft,
   { code }: GatewayError,
 ): string | undefined {
-  if (code !== 'denied' && code !== 'hidden' && code !== 'password_required') return undefined
   const own = action ?? actions[kind]
-  if (own === undefined) return undefined
-  const leaving = kind === 'moved' && target !== undefined ? leavingActions(path, target) : [own]
-  for (const each of leaving) {
-    const decidedBy = refusedBy(access, each, path)
-    if (decidedBy !== undefined) return decidedBy
+  if (own === undefined || !toldRefusals.has(code)) return undefined
+  const isMove = kind === 'moved' && target !== undefined
+  const asked = (isMove ? leavingActions(path, target) : [own]).map((each) => ({ each, at: path }))
+  if (target !== undefined) asked.push({ each: isMove ? arrivingAction(path, target) : 'receive', at: target })
+  for (const { each, at } of asked) {
+    const step = decisions.refusedBy(each, at, code)
+    if (step !== undefined) return decidingPart(step, dependencies.nameOfSubject)
   }
-  if (target === undefined) return undefined
-  return refusedBy(access, kind === 'moved' ? arrivingAction(path, target) : 'receive', target)
-}
-
-/** What refuses an action at `at`, in words for admins. Undefined if nothing does. */
-function refusedBy({ decisions, dependencies }: Access, action: Action, at: Path): string | undefined {
-  const { verdict, decidedBy } = decisions.explain(action, at)
-  return verdict === 'allow' ? undefined : decidingPart(decidedBy, dependencies.nameOfSubject)
+  return undefined
 }

@@ -4,6 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { explainedSteps } from '../../src/base/decision-steps.js'
 import { main } from '../cli/outcome.js'
 import { startDaemon, type Daemon } from '../gateway.js'
 import { lacks } from '../programs.js'
@@ -158,3 +159,8 @@ async function isInForce(
     count(groups.map((each) => each.members)) === count(members.map((each) => each.members))
   )
 }
+
+void t.test('docs/api.md says what each step of an explanation asks', async (t) => {
+  const cells = (await readFile('docs/api.md', 'utf8')).replaceAll(/ +/g, ' ')
+  for (const [name, asks] of Object.entries(explainedSteps)) t.ok(cells.includes(`\n| \`${name}\` | ${asks} |`), name)
+})

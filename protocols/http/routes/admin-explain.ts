@@ -1,5 +1,6 @@
 /** Why a user may or may not do something at a path. An extension of this gateway, described in docs/api.md. */
 import { z } from 'zod'
+import { evidenceKinds, explainedSteps, type ExplainedStep } from '../../../src/base/decision-steps.js'
 import { cleanPath } from '../../../src/base/path.js'
 import { plainAddress } from '../../../src/net/addresses.js'
 import { right } from '../api/grant-fields.js'
@@ -8,23 +9,12 @@ import { refused, withResponses } from '../api/errors.js'
 import { requiredText, signInBodyLimit, text } from '../api/fields.js'
 import { malformedPath, relativePath } from '../api/refusals.js'
 
-const kinds = ['credential', 'protocol', 'base', 'hidden', 'grant', 'rule', 'permission'] as const
-
-const stepNames = [
-  'session',
-  'protocol',
-  'base',
-  'sight',
-  'hidden names',
-  'readers',
-  'password',
-  'right',
-  'writers',
-] as const
+const stepNames = Object.keys(explainedSteps) as ExplainedStep[]
+const meanings = Object.entries(explainedSteps).map(([name, asks]) => `\`${name}\`: ${asks}`)
 
 const stepFields = {
-  step: z.enum(stepNames).describe('What is asked.'),
-  kind: z.enum(kinds).describe('What it looked at.'),
+  step: z.enum(stepNames).describe(`What is asked of the account. ${meanings.join('. ')}.`),
+  kind: z.enum(evidenceKinds).describe('What it looked at.'),
   id: z.int().nullable().describe('Of the grant or folder rule.'),
   subject: z.string().nullable().describe('Whose grant it is.').meta({ example: 'group:2' }),
   path: z.string().describe('Of the grant, the folder rule or the base folder; else the one that was asked.'),

@@ -3,6 +3,7 @@
  * depends on it.
  */
 import type { Permission, Principal } from '../../accounts/principal.js'
+import { explainedSteps, type EvidenceKind, type ExplainedStep } from '../../base/decision-steps.js'
 import { isWithin, type Path } from '../../base/path.js'
 import type { Right } from '../../base/rights.js'
 import type { Rule } from '../folder-rules.js'
@@ -19,11 +20,10 @@ import {
   type Action,
   type Ruling,
   type Step,
-  type StepName,
   type Verdict,
 } from './one-path.js'
 
-/** What steps look at, and of which kind that is. */
+/** What a step finds, and the kind of what it looks at. */
 const kinds = {
   credential: 'credential',
   protocol: 'protocol',
@@ -44,9 +44,8 @@ const kinds = {
   ruleWithWrite: 'rule',
   permission: 'permission',
   writeUsers: 'rule',
-} as const
+} as const satisfies Readonly<Record<string, EvidenceKind>>
 export type Cause = keyof typeof kinds
-export type StepKind = (typeof kinds)[Cause]
 
 /** What a step looked at. */
 interface Evidence {
@@ -62,8 +61,8 @@ interface Evidence {
 }
 
 export interface JudgedStep extends Evidence {
-  readonly step: ExplainedStepName
-  readonly kind: StepKind
+  readonly step: ExplainedStep
+  readonly kind: EvidenceKind
   /** Whether this step by itself refuses. */
   readonly refused: boolean
 }
@@ -84,13 +83,7 @@ interface Question {
   readonly rules: Ruling
 }
 
-/** Steps about the credential of a user who is asked about by name: it is none of these. */
-const ofOtherCredentials = ['signature', 'app password', 'share'] as const
-
-/** The names of the steps that are explained. */
-export type ExplainedStepName = Exclude<StepName, (typeof ofOtherCredentials)[number]> | 'base'
-
-type AskedStep = Omit<Step, 'name'> & { readonly name: ExplainedStepName }
+type AskedStep = Omit<Step, 'name'> & { readonly name: ExplainedStep }
 
 /** Paths of operations are always in the base folder of who asks, so that `judge` need not ask. */
 const byBase: AskedStep = {
@@ -98,8 +91,9 @@ const byBase: AskedStep = {
   verdict: ({ base }, _action, path) => (isWithin(base, path) ? undefined : 'not_found'),
 }
 
-function isExplained(step: Omit<Step, 'name'> & { readonly name: StepName | 'base' }): step is AskedStep {
-  return !(ofOtherCredentials as readonly string[]).includes(step.name)
+/** A user who is asked about by name has no signature, app password or share: their steps are not asked. */
+function isExplained(step: Step | AskedStep): step is AskedStep {
+  return Object.hasOwn(explainedSteps, step.name)
 }
 
 const all: readonly AskedStep[] = steps
@@ -129,7 +123,7 @@ export function explainVerdict(principal: Principal, action: Action, path: Path,
 type Found = Partial<Evidence> & Pick<Evidence, 'cause'>
 
 /** What each step looks at. */
-const evidenceOf: Readonly<Record<ExplainedStepName, (question: Question, refused: boolean) => Found>> = {
+const evidenceOf: Readonly<Record<ExplainedStep, (question: Question, refused: boolean) => Found>> = {
   session: () => ({ cause: 'credential' }),
   protocol: ({ principal, action }) => ({ cause: 'protocol', permissions: permissionsOfProtocol(principal, action) }),
   base: () => ({ cause: 'base' }),

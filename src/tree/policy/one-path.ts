@@ -3,6 +3,7 @@
  * and the grants. Paths are of the whole tree. Called only by `Decisions`, which looks up the rules and the grants.
  */
 import type { Permission, Principal } from '../../accounts/principal.js'
+import type { ExplainedStep } from '../../base/decision-steps.js'
 import type { ErrorCode, ErrorDetail } from '../../base/errors.js'
 import { childOf, isWithin, parentOf, type Path } from '../../base/path.js'
 import { changingRights, type ChangingRight, type Right, type ShareMode } from '../../base/rights.js'
@@ -56,7 +57,10 @@ export interface PolicyRefusal {
   readonly reason?: string | undefined
 }
 
-/** 'not_found': the grants do not let the principal see the path. */
+/**
+ * What a decision says: `allow`, or why the action is refused. `not_found`: the grants do not let the principal see the
+ * path. What the client is answered is made of it by `refusalOf`.
+ */
 export type Verdict =
   'allow' | Extract<ErrorCode, 'denied' | 'hidden' | 'not_found' | 'password_required' | 'unauthenticated'>
 
@@ -229,19 +233,8 @@ export function isChange(action: Action): boolean {
 
 // The steps
 
-/** What a step of a decision asks. */
-export type StepName =
-  | 'session'
-  | 'signature'
-  | 'app password'
-  | 'protocol'
-  | 'share'
-  | 'sight'
-  | 'hidden names'
-  | 'readers'
-  | 'password'
-  | 'right'
-  | 'writers'
+/** The steps of `judge`: no path that it is asked about is outside the base folder. */
+type StepName = Exclude<ExplainedStep, 'base'> | 'signature' | 'app password' | 'share'
 
 /** A step of a decision. It can only refuse, except that a signature allows what is signed. */
 export interface Step {
