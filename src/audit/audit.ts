@@ -64,6 +64,13 @@ const optionalKinds: Partial<Record<EventKind, string>> = {
   'attributes.set': 'audit_details',
 }
 
+/** Whether the settings ask for an event of this kind. Who switches the audit on or off is always recorded. */
+export function isRecordedBy(settings: Pick<Settings, 'bool'>, { kind, fields }: EventFacts): boolean {
+  if (!settings.bool('audit_enabled')) return kind === 'admin.setting' && fields?.includes('audit_enabled') === true
+  const optional = optionalKinds[kind]
+  return optional === undefined || settings.bool(optional)
+}
+
 export class Audit {
   readonly #options: AuditOptions
   readonly #now: () => number
@@ -134,9 +141,7 @@ export class Audit {
   record(facts: EventFacts): Promise<void> | undefined {
     for (const listener of this.#listeners) listener(facts)
     const { settings } = this.#options
-    if (!settings.bool('audit_enabled')) return undefined
-    const optional = optionalKinds[facts.kind]
-    if (optional !== undefined && !settings.bool(optional)) return undefined
+    if (!isRecordedBy(settings, facts)) return undefined
     if (facts.result === 'refused' && this.#flood.holds(facts)) return undefined
     const group = this.#add(facts)
     if (group && settings.bool('audit_strict')) return this.#synced(group)

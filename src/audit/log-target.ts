@@ -3,6 +3,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { open, stat, type FileHandle } from 'node:fs/promises'
 import { hostname } from 'node:os'
+import { dirname } from 'node:path'
 import { settlesWithin } from '../base/cancellation.js'
 import type { Log } from '../base/log.js'
 import type { AuditEvent } from '../database/audit-rows.js'
@@ -129,13 +130,13 @@ class LogFile implements Target {
   ) {}
 
   static async open(path: string): Promise<LogFile> {
-    return new LogFile(path, await open(path, 'a', 0o600))
+    return new LogFile(path, await opened(path))
   }
 
   async write(events: readonly AuditEvent[]): Promise<void> {
     const [is, was] = [await stat(this.path).catch(() => undefined), await this.handle.stat()]
     if (is?.ino !== was.ino || is.dev !== was.dev) {
-      const rotated = await open(this.path, 'a', 0o600)
+      const rotated = await opened(this.path)
       await this.handle.close()
       this.handle = rotated
     }
@@ -144,6 +145,24 @@ class LogFile implements Target {
 
   close(): Promise<void> {
     return this.handle.close()
+  }
+}
+
+/**
+ * The file, open to append to. One that root makes belongs to the owner of its folder: the daemon, which has another
+ * user, must be able to write what a command of root has begun.
+ */
+async function opened(path: string): Promise<FileHandle> {
+  const handle = await open(path, 'a', 0o600)
+  try {
+    if (process.getuid?.() === 0 && (await handle.stat()).size === 0) {
+      const { uid, gid } = await stat(dirname(path))
+      await handle.chown(uid, gid)
+    }
+    return handle
+  } catch (error) {
+    await handle.close()
+    throw error
   }
 }
 

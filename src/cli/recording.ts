@@ -1,16 +1,24 @@
 /** Records in the audit what commands change in a data folder. */
 import { hostname, userInfo } from 'node:os'
 import type { Command } from 'commander'
+import { isRecordedBy } from '../audit/audit.js'
+import { outcomeOf, type AuditEvent, type EventFacts, type EventKind } from '../audit/event.js'
+import { AuditLog } from '../audit/log-target.js'
 import { orderedIds } from '../audit/uuid.js'
-import { outcomeOf, type Actor, type EventKind } from '../audit/event.js'
 import { toGatewayError } from '../base/errors.js'
 import type { Store } from '../database/tables.js'
+import type { Config } from '../installation/config.js'
+import { EgressGuard } from '../net/egress.js'
+import { createLog } from '../process/log.js'
 import type { Settings } from '../settings/settings.js'
+import { Webhooks } from '../webhooks/webhooks.js'
+import { warn } from './output.js'
 
 /** The commands that change something, by their words. */
 const kinds: Readonly<Record<string, EventKind>> = {
   'admin password': 'admin.user',
   'admin token': 'admin.setting',
+  'admin host-keys': 'admin.other',
   'user add': 'admin.user',
   'user edit': 'admin.user',
   'user passwd': 'admin.user',
@@ -52,12 +60,15 @@ const kinds: Readonly<Record<string, EventKind>> = {
 /** Options that say where or how, and not what is changed. */
 const commonOptions = new Set(['data', 'config', 'store', 'json'])
 
-/** What a command changes. */
-interface CommandFacts {
-  readonly kind: EventKind
-  readonly subject: string | undefined
-  readonly fields: readonly string[]
+/** What is open while a command runs. */
+interface RecordedFolder {
+  readonly config: Pick<Config, 'site_url'>
+  readonly store: Store
+  readonly settings: Settings
 }
+
+/** What a command changes. */
+type CommandFacts = Required<Pick<EventFacts, 'kind' | 'subject' | 'fields'>>
 
 /** By the flags that the action of the command gets. */
 const commands = new WeakMap<object, CommandFacts>()
@@ -68,8 +79,19 @@ export function announce(command: Command): void {
   const kind = kinds[words]
   if (kind === undefined) return
   const flags = command.opts()
-  const fields = Object.keys(flags).filter((name) => !commonOptions.has(name))
-  commands.set(flags, { kind, subject: command.args[0], fields })
+  const [subject] = command.args
+  const isGiven = (name: string) => !commonOptions.has(name) && command.getOptionValueSource(name) !== 'default'
+  const options = Object.keys(flags).filter(isGiven).map(fieldName)
+  // Without an option it only shows them.
+  if (words === 'admin host-keys' && options.length === 0) return
+  // A setting is a field, as in requests.
+  if (words === 'setting set') commands.set(flags, { kind, subject: undefined, fields: [subject ?? ''] })
+  else commands.set(flags, { kind, subject, fields: options })
+}
+
+/** The name of an option as fields of requests are written: `base_path`. */
+function fieldName(option: string): string {
+  return option.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 /** Whether the audit records the command of these words, such as `user add`. */
@@ -83,27 +105,49 @@ export function doneByDaemon(flags: object): void {
 }
 
 /**
- * Runs what a command does in an open data folder, and records it if the command changes something, unless the daemon
- * has.
+ * Runs what a command does in an open data folder, and records it as the daemon does if the command changes something,
+ * unless the daemon has.
  */
-export async function recorded<T>(
-  flags: object,
-  { store, settings }: { readonly store: Pick<Store, 'audit'>; readonly settings: Pick<Settings, 'bool'> },
-  work: () => Promise<T>,
-): Promise<T> {
+export async function recorded<T>(flags: object, folder: RecordedFolder, work: () => Promise<T>): Promise<T> {
   const facts = commands.get(flags)
-  if (facts === undefined || !settings.bool('audit_enabled')) return work()
+  if (facts === undefined) return work()
   const time = Date.now()
-  const actor: Actor = { name: userInfo().username, protocol: 'command line' }
+  const actor = { name: systemUser(), protocol: 'command line' }
   const event = { ...facts, actor, id: orderedIds()(time), time, node: `${hostname()}:${process.pid}` }
   let result: T
   try {
     result = await work()
   } catch (error) {
     // The error of the command is what its user has to see.
-    await store.audit.insert([{ ...event, ...outcomeOf(toGatewayError(error)) }]).catch(() => undefined)
+    await record(folder, { ...event, ...outcomeOf(toGatewayError(error)) }).catch(() => undefined)
     throw error
   }
-  if (commands.has(flags)) await store.audit.insert([{ ...event, result: 'done' }])
+  if (commands.has(flags)) await record(folder, { ...event, result: 'done' })
   return result
+}
+
+/** The name of the user who runs this; in a container it may have a number only. */
+function systemUser(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.()}`
+  }
+}
+
+async function record(folder: RecordedFolder, event: AuditEvent): Promise<void> {
+  const { store, settings } = folder
+  if (!isRecordedBy(settings, event)) return
+  const deliveries = (await openWebhooks(folder)).deliveriesOf([event])
+  await store.audit.insert([event], () => deliveries)
+  await store.webhookDeliveries.announce(deliveries.map(({ hookId }) => hookId))
+  const log = new AuditLog(settings, { warn: (_details: object, text: string) => warn(text) })
+  log.write(event)
+  await log.close()
+}
+
+/** The webhooks of an open data folder. This process delivers nothing. */
+export function openWebhooks({ config, store, settings }: RecordedFolder): Promise<Webhooks> {
+  const egress = new EgressGuard(() => settings.get('egress_networks'))
+  return Webhooks.open({ store, egress, siteUrl: config.site_url, log: createLog('silent') })
 }

@@ -1,12 +1,11 @@
 /** `tidegate webhook …` */
 import type { Command } from 'commander'
 import { GatewayError } from '../base/errors.js'
-import { EgressGuard } from '../net/egress.js'
-import { Webhooks, type Replayed, type ShownWebhook } from '../webhooks/webhooks.js'
+import type { Replayed, ShownWebhook, Webhooks } from '../webhooks/webhooks.js'
 import { readInput } from '../installation/input.js'
-import { createLog } from '../process/log.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
+import { openWebhooks } from './recording.js'
 
 interface HookFlags extends CommonFlags {
   readonly url?: string
@@ -159,10 +158,7 @@ function replayedOf({ event: eventIds, from, to }: ReplayFlags): Replayed {
 }
 
 function withWebhooks(flags: CommonFlags, work: (webhooks: Webhooks) => Promise<void>): Promise<void> {
-  return inDataFolder(flags, async ({ store, settings, config }) => {
-    const egress = new EgressGuard(() => settings.get('egress_networks'))
-    await work(await Webhooks.open({ store, egress, siteUrl: config.site_url, log: createLog('silent') }))
-  })
+  return inDataFolder(flags, async (folder) => work(await openWebhooks(folder)))
 }
 
 /** Finds a webhook by its name. Rejects with `not_found`. */

@@ -127,6 +127,10 @@ export class DeliveriesTable {
     await this.database.run((query) => query('webhook_outbox').where({ id }).delete())
   }
 
+  async announce(hookIds: readonly number[]): Promise<void> {
+    if (hookIds.length > 0) await this.database.run((query) => announce(query, hookIds))
+  }
+
   async restart(hookId: number, eventIds?: readonly string[]): Promise<ReadonlySet<string>> {
     return this.database.transaction((query) => restart(query, hookId, eventIds))
   }
@@ -146,12 +150,16 @@ export class DeliveriesTable {
   }
 }
 
-/**
- * Deliveries begin anew: those of these events, by default those that have failed. Resolves to their events. The hook
- * counts as changed, so that the process that delivers is told.
- */
+/** The hooks count as changed, so that the process that delivers is told. */
+async function announce(query: Knex, hookIds: readonly number[]): Promise<void> {
+  await query('webhooks')
+    .whereIn('id', [...hookIds])
+    .update({ id: query.ref('id') })
+}
+
+/** Deliveries begin anew: those of these events, by default those that have failed. Resolves to their events. */
 async function restart(query: Knex, hookId: number, eventIds?: readonly string[]): Promise<ReadonlySet<string>> {
-  await query('webhooks').where({ id: hookId }).update({ id: hookId })
+  await announce(query, [hookId])
   const rows = query('webhook_outbox').where({ hook_id: hookId })
   if (eventIds === undefined) void rows.whereNotNull('failed_at')
   else void rows.whereIn('event_id', eventIds)

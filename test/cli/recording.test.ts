@@ -1,11 +1,11 @@
 /** Which commands the audit records: all that change something in a data folder. */
 import type { Command } from 'commander'
-import t from 'tap'
 import { createProgram } from '../../src/cli/program.js'
 import { isRecorded } from '../../src/cli/recording.js'
+import t from 'tap'
 
 /** Commands that change nothing in the database of an installation, or replace it as a whole. */
-const others = /^(?:[\w-]+ (?:list|show|get|failures)|admin host-keys|tidegate \w+|store copy|import \w+)$/
+const others = /^(?:[\w-]+ (?:list|show|get|failures)|tidegate \w+|store copy|import \w+)$/
 
 function leaves(command: Command): readonly string[] {
   if (command.commands.length > 0) return command.commands.flatMap(leaves)

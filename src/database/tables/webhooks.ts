@@ -33,6 +33,8 @@ export interface DeliveryRows {
   /** Stores how an attempt has failed. Does nothing if there is no such delivery any more. */
   fail(id: number, outcome: Omit<DeliveryRow, 'id' | 'hookId' | 'eventId' | 'body'>): Promise<void>
   delete(id: number): Promise<void>
+  /** Tells the process that delivers of new deliveries to these hooks. */
+  announce(hookIds: readonly number[]): Promise<void>
   /** Begins deliveries anew: those of these events, by default those that have failed. Resolves to their events. */
   restart(hookId: number, eventIds?: readonly string[]): Promise<ReadonlySet<string>>
   /** Adds deliveries of these events, and begins those anew that are there. In one transaction. */
