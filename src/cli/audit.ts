@@ -91,11 +91,10 @@ async function* newest(audit: Store['audit'], filter: AuditFilter, limit: number
 /** Prints events as they are stored, without an end. */
 async function printNew(audit: Store['audit'], filter: AuditFilter, form: EventForm, since: number): Promise<never> {
   for (let number = since; ;) {
-    const last = await audit.last()
-    const events = await audit.after(number, filter, pageSize)
+    const { events, last } = await audit.after(number, filter, pageSize)
     process.stdout.write(events.map((event) => form.of(event)).join(''))
-    number = events.length === pageSize ? (events.at(-1)?.number ?? last) : last
-    if (events.length < pageSize) await wait(followInterval)
+    if (last === number) await wait(followInterval)
+    number = last
   }
 }
 

@@ -90,6 +90,12 @@ export interface AuditPage {
   readonly next: AuditCursor | undefined
 }
 
+/** Events in the order of their numbers, and the number of the last event that was looked at for them. */
+export interface FollowedEvents {
+  readonly events: readonly NumberedEvent[]
+  readonly last: number
+}
+
 /** An event that has to be delivered to a webhook. */
 export interface NewDelivery {
   readonly hookId: number

@@ -7,6 +7,7 @@ import type {
   AuditFilter,
   AuditPage,
   EventFacts,
+  FollowedEvents,
   NewDelivery,
   NumberedEvent,
 } from './audit-rows.js'
@@ -51,7 +52,7 @@ const newestRows = [
 
 /** Rows that one transaction deletes. */
 const sweepStep = 1000
-/** Events that one page looks at. */
+/** Events that one page, or one call for later ones, looks at. */
 const maxLooks = 20_000
 
 export class AuditTable {
@@ -94,16 +95,23 @@ export class AuditTable {
     })
   }
 
-  async after(number: number, filter: AuditFilter, limit: number): Promise<readonly NumberedEvent[]> {
-    const rows = await this.database.read((query) =>
-      query<StoredEvent>('audit')
-        .where('id', '>', number)
+  async after(number: number, filter: AuditFilter, limit: number): Promise<FollowedEvents> {
+    return this.database.read(async (query) => {
+      const later = () => query<StoredEvent>('audit').where('id', '>', number).orderBy('id')
+      // The end first: what becomes visible while the rows are read has higher numbers.
+      const [far] = await later()
+        .offset(maxLooks - 1)
+        .limit(1)
+        .select('id')
+      const end = far === undefined ? await lastOf(query) : Number(far.id)
+      const rows = await later()
+        .andWhere('id', '<=', end)
         .andWhere(matching(filter))
-        .orderBy('id')
         .limit(limit)
-        .select<readonly StoredEvent[]>('*'),
-    )
-    return rows.map(toEvent)
+        .select<readonly StoredEvent[]>('*')
+      const events = rows.map(toEvent)
+      return { events, last: events.length === limit ? (events.at(-1)?.number ?? end) : end }
+    })
   }
 
   async movesTo(paths: readonly Path[], limit: number, before?: AuditCursor): Promise<readonly AuditEvent[]> {
@@ -128,10 +136,7 @@ export class AuditTable {
   }
 
   async last(): Promise<number> {
-    const [row] = await this.database.read((query) =>
-      query('audit').max<{ last: number | string | null }[]>({ last: 'id' }),
-    )
-    return Number(row?.last ?? 0)
+    return this.database.read(lastOf)
   }
 
   async sweep(before: number, maxBytes: number, pause: () => Promise<unknown>): Promise<number> {
@@ -171,6 +176,12 @@ export class AuditTable {
     })
     return 400 + 2 * Number(sample?.mean ?? 0)
   }
+}
+
+/** The highest number; 0 without an event. */
+async function lastOf(query: Knex): Promise<number> {
+  const [row] = await query('audit').max<{ last: number | string | null }[]>({ last: 'id' })
+  return Number(row?.last ?? 0)
 }
 
 /**

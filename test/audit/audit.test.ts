@@ -2,7 +2,6 @@
 import { chmod, mkdir, readFile, readdir, rmdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { mock } from 'node:test'
-import t, { type Test } from 'tap'
 import { Audit, type AuditOptions } from '../../src/audit/audit.js'
 import { JournalFile } from '../../src/audit/journal-file.js'
 import { orderedIds } from '../../src/audit/uuid.js'
@@ -11,6 +10,7 @@ import { asPath, type Path } from '../../src/base/path.js'
 import type { AuditEvent, EventFacts } from '../../src/database/audit-rows.js'
 import { openNewStore } from '../database/new-store.js'
 import { until } from '../until.js'
+import t, { type Test } from 'tap'
 
 /** The settings, and a table in memory that may fail. */
 class World {
@@ -246,7 +246,7 @@ void t.test('a table that is full loses its oldest events, and gets new ones', a
   for (let number = 0; number < count; number++) await audit.record(stored(`/${number}`))
   t.ok(await until(async () => (await store.audit.last()) === count))
   mock.timers.tick(600_000)
-  const oldest = async () => (await store.audit.after(0, {}, 1))[0]?.number ?? 0
+  const oldest = async () => (await store.audit.after(0, {}, 1)).events[0]?.number ?? 0
   t.ok(await until(async () => (await oldest()) > 1))
   void audit.record(stored('/new'))
   await audit.close()

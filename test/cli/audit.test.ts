@@ -1,7 +1,6 @@
 /** `tidegate audit` and `tidegate sign-ins`, beside a running daemon and without one. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import t from 'tap'
 import { csv } from '../../src/audit/forms.js'
 import { asPath } from '../../src/base/path.js'
 import { openStore } from '../../src/database/store.js'
@@ -11,6 +10,7 @@ import { startGateway } from '../gateway.js'
 import { storeOf, storeVariables } from '../store-location.js'
 import { until } from '../until.js'
 import { main, outcomeOf, type Outcome } from './outcome.js'
+import t from 'tap'
 
 const start = Date.UTC(2025, 10, 30)
 const events = [
@@ -82,7 +82,9 @@ void t.test('commands of the audit read while a daemon runs, and when none does'
   t.equal(await signIn('wrong'), 400)
   t.match(await run(['sign-ins', 'list', '--json']), { out: '[]\n' })
   const unlocked = async (store: Pick<Store, 'audit'>) =>
-    (await store.audit.after(0, { kinds: ['signin.unlocked'], result: 'done' }, 10)).map(({ actor }) => actor.protocol)
+    (await store.audit.after(0, { kinds: ['signin.unlocked'], result: 'done' }, 10)).events.map(
+      ({ actor }) => actor.protocol,
+    )
   await until(async () => (await unlocked(gateway.store)).length > 0)
   t.same(await unlocked(gateway.store), ['http'], 'what the daemon has done is one event, that of the daemon')
 

@@ -23,7 +23,7 @@ async function runIn(dataFolder: string, words: readonly string[], uid?: number)
 }
 
 const byCommands = async (store: Pick<Store, 'audit'>): Promise<readonly NumberedEvent[]> =>
-  (await store.audit.after(0, {}, 1000)).filter(({ actor }) => actor.protocol === 'command line')
+  (await store.audit.after(0, {}, 1000)).events.filter(({ actor }) => actor.protocol === 'command line')
 
 void t.test('what a command changes gets to the webhooks and the log of the audit', async (t) => {
   const running = await startGateway(t)
@@ -90,7 +90,7 @@ void t.test('who switches the audit off or on is recorded, and nothing between t
   await running.stop()
   const store = await openStore(await storeOf(dataFolder, t))
   t.teardown(() => store.close())
-  const saved = (await store.audit.after(0, { kinds: ['admin.setting'] }, 100)).filter(
+  const saved = (await store.audit.after(0, { kinds: ['admin.setting'] }, 100)).events.filter(
     ({ actor }) => actor.protocol === 'http',
   )
   t.match(

@@ -4,6 +4,7 @@ import { asPath, type Path } from '../../src/base/path.js'
 import type { AuditEvent, AuditFilter, NumberedEvent } from '../../src/database/audit-rows.js'
 import type { Store } from '../../src/database/tables.js'
 import { isPostgresUrl } from '../../src/database/store-url.js'
+import { openStore } from '../../src/database/store.js'
 import { engines } from './engines.js'
 import { openNewStore } from './new-store.js'
 
@@ -108,9 +109,47 @@ for (const engine of engines) {
     const last = await store.audit.last()
     // An older event of a process that was killed is stored later.
     await store.audit.insert([event(0), event(6, { kind: 'removed' })])
-    t.same((await store.audit.after(last, {}, 10)).map(plain), [event(0), event(6, { kind: 'removed' })])
-    t.same((await store.audit.after(last, { kinds: ['removed'] }, 10)).map(plain), [event(6, { kind: 'removed' })])
-    t.same((await store.audit.after(0, {}, 2)).map(plain), [event(5), event(1)])
+    const after = async (...asked: Parameters<typeof store.audit.after>) => {
+      const { events, last } = await store.audit.after(...asked)
+      return [events.map(plain), last]
+    }
+    t.same(await after(last, {}, 10), [[event(0), event(6, { kind: 'removed' })], last + 2])
+    t.same(await after(last, { kinds: ['removed'] }, 10), [[event(6, { kind: 'removed' })], last + 2])
+    t.same(await after(last, { kinds: ['moved'] }, 10), [[], last + 2], 'those that do not match were looked at')
+    t.same(await after(0, {}, 2), [[event(5), event(1)], 2])
+    t.same(await after(last + 2, {}, 2), [[], last + 2])
+  })
+
+  void t.test(`${engine.name}: who follows gets each event once, whoever stores it meanwhile`, { skip }, async (t) => {
+    const location = await engine.newDatabase(t)
+    const store = await openNewStore(location)
+    const writers = await Promise.all(Array.from({ length: 3 }, () => openStore(location)))
+    t.teardown(() => Promise.all([store, ...writers].map((each) => each.close())))
+    let isOver = false
+    const writing = writers.map(async ({ audit }, writer) => {
+      for (let group = 0; group < 30; group++) {
+        const first = writer * 1000 + group * 10
+        await audit.insert(Array.from({ length: 1 + (group % 7) }, (_, index) => event(first + index)))
+      }
+    })
+    const ended = Promise.all(writing).then(() => (isOver = true))
+    const followed: string[] = []
+    const matching: string[] = []
+    for (let [number, other, wasOver] = [0, 0, false]; ; wasOver = isOver) {
+      const { events, last } = await store.audit.after(number, {}, 5)
+      followed.push(...events.map(({ id }) => id))
+      const some = await store.audit.after(other, { path: asPath('/a/1003') }, 5)
+      matching.push(...some.events.map(({ id }) => id))
+      if (wasOver && last === number && some.last === other) break
+      ;[number, other] = [last, some.last]
+    }
+    await ended
+    t.equal(new Set(followed).size, followed.length, 'none twice')
+    t.same(followed.sort(), (await all(store, {}, 100)).map(({ id }) => id).sort(), 'and all')
+    t.same(
+      matching,
+      (await all(store, { path: asPath('/a/1003') })).map(({ id }) => id),
+    )
   })
 
   void t.test(`${engine.name}: the oldest are deleted, by time and by size`, { skip }, async (t) => {

@@ -5,7 +5,6 @@ import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import t, { type Test } from 'tap'
 import { driverTypes } from '../../drivers/index.js'
 import type { NumberedEvent } from '../../src/database/audit-rows.js'
 import { openStore } from '../../src/database/store.js'
@@ -15,6 +14,7 @@ import { resident } from '../resident-memory.js'
 import { connectTo, storeOf } from '../store-location.js'
 import { until } from '../until.js'
 import { connect } from './task-client.js'
+import t, { type Test } from 'tap'
 
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
@@ -38,7 +38,7 @@ async function allEvents(t: Test, dataFolder: string): Promise<readonly Numbered
   t.teardown(() => store.close())
   const events: NumberedEvent[] = []
   for (let last = 0; ; last = events.at(-1)?.number ?? 0) {
-    const page = await store.audit.after(last, {}, 1000)
+    const { events: page } = await store.audit.after(last, {}, 1000)
     if (page.length === 0) return events
     events.push(...page)
   }

@@ -7,7 +7,6 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import t, { type Test } from 'tap'
 import { asPath } from '../../src/base/path.js'
 import type { AuditFilter, NumberedEvent } from '../../src/database/audit-rows.js'
 import { openStore } from '../../src/database/store.js'
@@ -28,6 +27,7 @@ import { storeOf } from '../store-location.js'
 import { until } from '../until.js'
 import { connectAll, openSftp, type ProtocolClient } from './protocols.js'
 import { connect } from './task-client.js'
+import t, { type Test } from 'tap'
 
 /** `npm run soak` has more. */
 const operations = Number(process.env.TIDEGATE_AUDIT_OPERATIONS ?? 300)
@@ -35,10 +35,11 @@ const kills = Math.max(2, Math.ceil(operations / 300))
 
 async function eventsOf(store: Pick<Store, 'audit'>, filter: AuditFilter = {}): Promise<readonly NumberedEvent[]> {
   const events: NumberedEvent[] = []
-  for (let number = 0; ; number = events.at(-1)?.number ?? 0) {
+  for (let number = 0; ;) {
     const page = await store.audit.after(number, filter, 1000)
-    if (page.length === 0) return events
-    events.push(...page)
+    events.push(...page.events)
+    if (page.last === number) return events
+    number = page.last
   }
 }
 

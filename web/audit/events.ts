@@ -20,7 +20,11 @@ export async function withNewEvents(query: AuditQuery): Promise<Events> {
   const shown = queryClient.getQueryData<Events>(keyOf(query))
   if (!shown || shown.content.length > mostShown) return pageOf(query)
   const since = await get('/api/admin/audit', { query: { ...query, after: shown.last, limit: mostShown } })
-  return { content: [...since.content.toReversed(), ...shown.content], next: shown.next, last: since.last }
+  return {
+    content: [...added(shown, since.content).toReversed(), ...shown.content],
+    next: shown.next,
+    last: since.last,
+  }
 }
 
 /** Adds a page of older events to those that are shown. */
@@ -30,8 +34,16 @@ export async function showOlder(query: AuditQuery): Promise<void> {
   const cursor = queryClient.getQueryData<Events>(key)?.next ?? ''
   const older = await pageOf(query, cursor)
   queryClient.setQueryData<Events>(key, (shown) =>
-    shown?.next === cursor ? { ...shown, content: [...shown.content, ...older.content], next: older.next } : shown,
+    shown?.next === cursor
+      ? { ...shown, content: [...shown.content, ...added(shown, older.content)], next: older.next }
+      : shown,
   )
+}
+
+/** Those that are not shown yet: an old event that was stored late is among the older ones, and among the new. */
+function added({ content }: Events, events: Events['content']): Events['content'] {
+  const shown = new Set(content.map(({ id }) => id))
+  return events.filter(({ id }) => !shown.has(id))
 }
 
 async function pageOf(query: AuditQuery, cursor = ''): Promise<Events> {
@@ -39,7 +51,7 @@ async function pageOf(query: AuditQuery, cursor = ''): Promise<Events> {
   let page = await ask(cursor)
   for (let call = 1; call < mostCalls && page.next !== null && page.content.length < pageLength; call++) {
     const { content, next } = await ask(page.next)
-    page = { ...page, content: [...page.content, ...content], next }
+    page = { ...page, content: [...page.content, ...added(page, content)], next }
   }
   return page
 }

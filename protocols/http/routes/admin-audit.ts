@@ -124,7 +124,7 @@ export const adminAuditEndpoints = [
     data: z.object({
       content: z.array(eventData).readonly(),
       next: z.string().nullable().describe('The `cursor` of older events. null: there are none.'),
-      last: z.int().describe('The number of the last stored event that was looked at, for `after`.'),
+      last: z.int().describe('The number of the last stored event that was looked at, for the next `after`.'),
     }),
     refusals: [...malformedPath, relativePath],
     otherTypes: Object.keys(streams),
@@ -139,15 +139,15 @@ export const adminAuditEndpoints = [
         await stream(context.res, form, all(gateway, filter, before))
         return { content: [], next: null, last: 0 }
       }
-      // Before the events, so that those that are stored meanwhile are not passed over.
-      const last = await audit.last()
       if (after >= 0) {
-        const events = await audit.after(after, filter, limit)
-        const isFull = events.length === limit
-        return { content: events.map(eventObject), next: null, last: isFull ? (events.at(-1)?.number ?? last) : last }
+        const { events, last } = await audit.after(after, filter, limit)
+        return { content: events.map(eventObject), next: null, last }
       }
+      const last = await audit.last()
       const { events, next } = await audit.list(filter, limit, before)
-      return { content: events.map(eventObject), next: cursorText(next), last }
+      // Those that were stored meanwhile are after `last`.
+      const content = events.filter(({ number }) => number <= last).map(eventObject)
+      return { content, next: cursorText(next), last }
     },
   }),
 ]

@@ -1,6 +1,6 @@
 /** The events of the audit. */
 import type { Path } from '../../base/path.js'
-import type { AuditCursor, AuditEvent, AuditFilter, AuditPage, NewDelivery, NumberedEvent } from '../audit-rows.js'
+import type { AuditCursor, AuditEvent, AuditFilter, AuditPage, FollowedEvents, NewDelivery, NumberedEvent } from '../audit-rows.js'
 
 export interface AuditRows {
   /**
@@ -13,8 +13,12 @@ export interface AuditRows {
   ): Promise<void>
   /** At most `limit` events, the newest first, that are older than `before`. */
   list(filter: AuditFilter, limit: number, before?: AuditCursor): Promise<AuditPage>
-  /** At most `limit` events with higher numbers, in the order of these, for who follows what happens. */
-  after(number: number, filter: AuditFilter, limit: number): Promise<readonly NumberedEvent[]>
+  /**
+   * At most `limit` of the events that match and have higher numbers, in the order of these, for who follows what
+   * happens. `last`: the number of the last event that was looked at. The next call with it has the events after
+   * these: none twice, and none is left out.
+   */
+  after(number: number, filter: AuditFilter, limit: number): Promise<FollowedEvents>
   /** Undefined if there is no event of this id. */
   get(id: string): Promise<NumberedEvent | undefined>
   /**

@@ -92,6 +92,26 @@ void t.test('pages follow one another, and what is stored later is told to who f
   t.strictSame((await ask(admin, { after: String(rest.last) })).content, [])
 })
 
+void t.test('what is stored while a page is read is told once to who follows', async (t) => {
+  const admin = await withEvents(t)
+  const { audit } = admin.gateway.records
+  const { list } = audit
+  const late = anEvent({ time: start, actor: ann })
+  // It is stored after the number that the response tells was read, and before the events are.
+  audit.list = async (...asked) => {
+    await admin.gateway.store.audit.insert([late])
+    return list.apply(audit, asked)
+  }
+  const first = await ask(admin)
+  t.same(numbersOf(first), [4, 3, 2, 1, 0])
+  const told = await ask(admin, { after: String(first.last) })
+  t.same(
+    told.content.map(({ id }) => id),
+    [late.id],
+  )
+  t.same((await ask(admin, { after: String(told.last) })).content, [])
+})
+
 void t.test('what is no filter is refused before the database is asked', async (t) => {
   const admin = await serve(t)
   const { audit } = admin.gateway.records
