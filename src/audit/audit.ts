@@ -34,6 +34,8 @@ export interface AuditOptions {
   readonly write?: (event: AuditEvent) => void
   /** Milliseconds since 1970. */
   readonly now?: () => number
+  /** Milliseconds since any time, by a clock that is never set back. */
+  readonly elapsed?: () => number
 }
 
 /** Events that wait for the database, and their file. */
@@ -100,7 +102,8 @@ export class Audit {
   private constructor(options: AuditOptions) {
     this.#options = options
     this.#now = options.now ?? Date.now
-    this.#flood = new Flood((facts) => void this.#add(facts), this.#now)
+    const elapsed = options.elapsed ?? (() => performance.now())
+    this.#flood = new Flood((facts) => void this.#add(facts), elapsed)
   }
 
   /** Stores the events that processes which have ended have left in the folder. Rejects as the database does. */

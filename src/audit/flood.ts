@@ -1,26 +1,28 @@
 /** Counts refusals that are too many to be recorded one by one: many of one kind from one network within a minute. */
-import type { EventFacts } from '../database/audit-rows.js'
+import type { Actor, EventFacts } from '../database/audit-rows.js'
 import { networkOf } from '../net/addresses.js'
 
 /** Refusals that are recorded one by one within `time` milliseconds, and the networks and kinds that are known. */
 const limits = { each: 100, time: 60_000, keys: 10_000 }
 
 interface Counted {
+  /** When its minute ends. */
   readonly until: number
   seen: number
-  /** How many refusals were not recorded, and the last of them. */
+  /** How many refusals were not recorded, and what is said of them. */
   held: number
-  last: EventFacts
+  sum: EventFacts | undefined
 }
 
 export class Flood {
   /** In the order in which their minutes end. */
   readonly #counted = new Map<string, Counted>()
   #timer: NodeJS.Timeout | undefined
+  #isClosed = false
 
   /**
-   * `record`: gets those that were held, at the end of their minute, as one event with their number. `now`:
-   * milliseconds since any time.
+   * `record`: gets those that were held, at the end of their minute, as one event with their number, which has what they
+   * have in common. `now`: milliseconds since any time, by a clock that is never set back.
    */
   constructor(
     private readonly record: (facts: EventFacts) => void,
@@ -29,6 +31,7 @@ export class Flood {
 
   /** Whether the refusal is only counted. */
   holds(facts: EventFacts): boolean {
+    if (this.#isClosed) return false
     const { kind, error, actor } = facts
     const from = actor.address === undefined ? `user ${actor.name}` : networkOf(actor.address)
     const key = `${kind} ${error} ${from}`
@@ -36,38 +39,66 @@ export class Flood {
     const counted = this.#counted.get(key)
     if (counted === undefined) {
       this.#release(limits.keys - 1)
-      this.#counted.set(key, { until: this.now() + limits.time, seen: 1, held: 0, last: facts })
+      this.#counted.set(key, { until: this.now() + limits.time, seen: 1, held: 0, sum: undefined })
       return false
     }
     if (++counted.seen <= limits.each) return false
     counted.held++
-    counted.last = facts
-    this.#timer ??= setTimeout(() => this.#timeHasCome(), limits.time).unref()
+    counted.sum = counted.sum === undefined ? facts : sumOf(counted.sum, facts)
+    this.#wakeAt(counted.until)
     return true
   }
 
-  /** Records all that are held. */
+  /** Records all that are held. From now on, none is. */
   close(): void {
+    this.#isClosed = true
     clearTimeout(this.#timer)
-    this.#timer = undefined
     this.#release(0)
+  }
+
+  #wakeAt(time: number): void {
+    this.#timer ??= setTimeout(() => this.#timeHasCome(), Math.max(1, time - this.now())).unref()
   }
 
   #timeHasCome(): void {
     this.#timer = undefined
     this.#release()
     const next = [...this.#counted.values()].find(({ held }) => held > 0)
-    if (next) this.#timer = setTimeout(() => this.#timeHasCome(), Math.max(0, next.until - this.now())).unref()
+    if (next) this.#wakeAt(next.until)
   }
 
   /** Forgets those whose minute has ended, and the oldest of the others beyond `keep`. */
   #release(keep = Infinity): void {
-    for (const [key, { until, held, last }] of this.#counted) {
+    for (const [key, { until, held, sum }] of this.#counted) {
       if (until > this.now() && this.#counted.size <= keep) return
       this.#counted.delete(key)
-      // What differs between them is not said of all.
-      const { kind, actor, result, error } = last
-      if (held > 0) this.record({ kind, actor, result, error, ...(held > 1 && { count: held }) })
+      if (sum !== undefined) this.record(held > 1 ? { ...sum, count: held } : sum)
     }
   }
+}
+
+/** What two refusals of one kind from one network have in common. Addresses that differ become the network. */
+function sumOf(one: EventFacts, other: EventFacts): EventFacts {
+  const { kind, result, error } = one
+  const same = <Field extends keyof EventFacts>(field: Field) => common(one[field], other[field])
+  return {
+    ...{ kind, result, error, actor: actorOf(one.actor, other.actor) },
+    ...{ path: same('path'), target: same('target'), entry: same('entry'), storage: same('storage') },
+    ...{ decidedBy: same('decidedBy'), subject: same('subject') },
+  }
+}
+
+function actorOf(one: Actor, other: Actor): Actor {
+  const { address } = one
+  return {
+    userId: common(one.userId, other.userId),
+    name: common(one.name, other.name) ?? '',
+    protocol: common(one.protocol, other.protocol),
+    address: address === undefined ? undefined : (common(address, other.address) ?? networkOf(address)),
+    credential: common(one.credential, other.credential),
+  }
+}
+
+function common<T>(one: T, other: T): T | undefined {
+  return one === other ? one : undefined
 }
