@@ -13,7 +13,8 @@ import type { Entry } from '../contract/entry.js'
 import type { LockRequest } from '../database/tables/locks.js'
 import type { ShareScope, Principal } from '../accounts/principal.js'
 import type { FolderOptions } from '../tree/entry-changes.js'
-import type { FileOpenOptions, FileWriteOptions } from '../tree/file-content.js'
+import type { FileWriteOptions } from '../tree/file-content.js'
+import type { FileOpenOptions } from '../tree/file-handles.js'
 import type { LockResult } from '../tree/locks-and-properties.js'
 import type {
   AccessOptions,

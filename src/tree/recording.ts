@@ -9,7 +9,7 @@ import type { TransferEvent } from '../storage/transfer-meter.js'
 import type { Access } from './access.js'
 import { decidingPart } from './explain.js'
 import type { Action, Verdict } from './policy/one-path.js'
-import { arrivingAction, leavingActions } from './transfers.js'
+import { arrivingAction, leavingActions } from './transfer-checks.js'
 
 /** What is known of an event while its operation runs. The operation corrects and adds what it finds out. */
 export interface EventDraft {

@@ -16,6 +16,7 @@ import {
 } from '../database/search/names-reader.js'
 import type { IndexedName } from '../database/search/names.js'
 import type { AccessOptions } from './operation-options.js'
+import type { Access } from './access.js'
 import type { Decisions } from './decisions.js'
 import type { Rule, Rules } from './folder-rules.js'
 import type { MemberFilter } from './policy/names.js'
@@ -53,6 +54,17 @@ const maxCharacters = 1000
 /** Names of the index in one step: counted by the database, or authorized one by one. */
 const countBatch = 20_000
 const authorizeBatch = 2000
+
+/** See `VirtualFs.search`. */
+export async function search(access: Access, path: Path, options: SearchOptions): Promise<SearchResult> {
+  access.decisions.authorizeSearch()
+  const { rules, search: index, searches } = access.dependencies
+  const { at, principal } = await access.resolve(path, options)
+  const visible = new VisibleNames(rules, access.decisions, principal.base, options.password)
+  const find = async () => findNames(await index.reader(), visible, at, options)
+  const { names, total } = await searches.run(principal.holder, find, options.signal)
+  return { names: names.map((found) => ({ ...found, parent: access.ownPath(found.parent) })), total }
+}
 
 /** Searches below `top`. Rejects with `invalid` for too many words or characters, and with `aborted`. */
 export async function findNames(

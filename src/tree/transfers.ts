@@ -2,38 +2,36 @@
  * Moves and copies within the tree. All checks are made first. A move is then one call of the backend under path locks,
  * if the backend can; everything else is done item by item. Properties, rules and locks follow.
  */
-import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
-import { GatewayError, nameTaken } from '../base/errors.js'
-import { checkName, nameOf, parentOf, type Path } from '../base/path.js'
-import type { EntryOptions } from '../mounts/mounted-tree.js'
-import type { MountedPath } from '../mounts/mounts.js'
+import { isRealFolder } from '../contract/entry.js'
+import { GatewayError } from '../base/errors.js'
+import { parentOf, type Path } from '../base/path.js'
 import { TransferMeter } from '../storage/transfer-meter.js'
 import { copyTree, moveTree } from '../transfer/copy.js'
 import { MemoryJournal, type CopyJournal } from '../transfer/copy-job.js'
 import type { Access } from './access.js'
-import type { ResolvedPath, Target, TwoPaths } from './change.js'
+import type { ResolvedPath, TwoPaths } from './change.js'
 import { followItems, followWhole, renameByBackend } from './follow-up.js'
 import type { LockedPath } from '../locks/webdav-locks.js'
 import { maxUserPropertiesSize } from './locks-and-properties.js'
 import type { AccessOptions, TransferResult } from './operation-options.js'
 import type { EventDraft } from './recording.js'
-import { authorizeMovedSymlink, authorizeMovedSymlinks, followSymlinks } from './symlinks.js'
+import { authorizeMovedSymlinks, followSymlinks } from './symlinks.js'
 import { TransferJob, type CheckedTransfer, type TransferOptions } from './transfer-job.js'
-import { assertAllVisible, authorizeBelow } from './whole-trees.js'
-
-type Kind = CheckedTransfer['kind']
-type UntilRevoked = TransferOptions & { readonly signal: AbortSignal }
-
-/**
- * `done`: there is nothing to copy or move. `moved`: an earlier run has moved this; only what follows a move is still
- * to be done.
- */
-type Checked =
-  CheckedTransfer | { readonly done: TransferResult; readonly moved?: readonly [source: Path, target: Path] }
+import {
+  arrivingAction,
+  assertTransferPaths,
+  assertReplaced,
+  checkTransfer,
+  type TransferCheck,
+  isFolder,
+  type TransferKind,
+  leavingActions,
+  type UntilRevoked,
+} from './transfer-checks.js'
 
 /** What a transfer is asked to do. */
 interface Asked {
-  readonly kind: Kind
+  readonly kind: TransferKind
   /** Authorizes source and target and follows their symlinks; called for each check. */
   readonly resolve: () => Promise<readonly [source: Path, target: ResolvedPath]>
   /** As in `ChangePlan`. */
@@ -99,7 +97,7 @@ export function copy(
 /** See `VirtualFs.isBetweenStorages`. */
 export async function isBetweenStorages(
   access: Access,
-  kind: Kind,
+  kind: TransferKind,
   from: Path,
   to: Path,
   options: AccessOptions,
@@ -114,17 +112,6 @@ export async function isBetweenStorages(
   return mounts.find(target, storage).storage !== storage
 }
 
-/** What a move does to its source. */
-export function leavingActions(source: Path, target: Path): readonly ('move' | 'rename')[] {
-  if (parentOf(source) === parentOf(target)) return ['rename']
-  return nameOf(source) === nameOf(target) ? ['move'] : ['move', 'rename']
-}
-
-/** What a move does at its target. */
-export function arrivingAction(source: Path, target: Path): 'rename to' | 'receive' {
-  return parentOf(source) === parentOf(target) ? 'rename to' : 'receive'
-}
-
 async function transfer(
   access: Access,
   asked: Asked,
@@ -133,12 +120,12 @@ async function transfer(
 ): Promise<TransferResult> {
   const { kind, resolve } = asked
   const paths = kind === 'move' ? await pathsOnOneStorage(access, asked, options) : undefined
-  let checked = { done: { created: false } } as Checked
+  let checked = { done: { created: false } } as TransferCheck
   const change = access.change<TwoPaths>({
     options,
     resolve: async () => {
       const [source, target] = await resolve()
-      assertPaths(access, kind, source, target.at, options)
+      assertTransferPaths(access, kind, source, target.at, options)
       return [{ at: source }, target]
     },
     named: () => paths,
@@ -146,7 +133,7 @@ async function transfer(
     load: ['symlink', 'target'],
     subject: 'first',
     require: async (source, target) => {
-      checked = await check(access, kind, source, target, options)
+      checked = await checkTransfer(access, kind, source, target, options)
       isAbout(event, checked)
     },
     touches: () => ('done' in checked ? [] : touchedBy(checked)),
@@ -161,7 +148,7 @@ async function transfer(
 }
 
 /** The event of a transfer. */
-function isAbout(event: EventDraft, checked: Checked): void {
+function isAbout(event: EventDraft, checked: TransferCheck): void {
   if ('done' in checked) {
     event.isNothing = checked.moved === undefined
     return
@@ -193,7 +180,7 @@ function mayMoveByBackend(access: Access, source: Path, target: Path, { merge, j
 }
 
 /** Copies or moves item by item, unless the backend has done it. */
-async function complete(access: Access, checked: Checked, isDone: boolean): Promise<TransferResult> {
+async function complete(access: Access, checked: TransferCheck, isDone: boolean): Promise<TransferResult> {
   if ('done' in checked) {
     const { done, moved } = checked
     if (moved) {
@@ -210,104 +197,11 @@ async function complete(access: Access, checked: Checked, isDone: boolean): Prom
   return { created: !old }
 }
 
-// Checks
-
-/** What can be refused by the paths alone. */
-function assertPaths(access: Access, kind: Kind, source: Path, target: Path, { journal }: TransferOptions): void {
-  // A transfer that an earlier run started must not continue on the storage that is mounted above.
-  if (journal?.resumes === true && access.dependencies.mounts.isDisabled(target)) {
-    throw new GatewayError('unavailable', { reason: 'the storage is disabled' })
-  }
-  if (nameOf(source) !== nameOf(target)) access.decisions.assertAllowedName(target)
-  if (kind === 'move') access.decisions.assertMovable(source, 'mount_moved')
-}
-
-/** One check of source and target. Changes nothing. */
-async function check(
-  access: Access,
-  kind: Kind,
-  source: Target,
-  target: Target,
-  options: UntilRevoked,
-): Promise<Checked> {
-  const { signal } = options
-  const { entry } = source
-  if (!entry) {
-    const { journal } = options
-    // An earlier run had moved everything, but was interrupted before it reported that.
-    const wasMoved = kind === 'move' && journal?.resumes === true && (await journal.copied(source.at)) !== undefined
-    if (!wasMoved) throw new GatewayError('not_found')
-    return { done: { created: true }, moved: [source.at, target.at] }
-  }
-  if (source.at === target.at) return { done: { created: false } }
-  const from = { storage: source.storage, inner: source.inner }
-  const respells = (await access.tree.canonicalPath(target.at, { signal })) === source.at
-  // In another case, the name is that of the source itself.
-  const old = respells ? undefined : target.entry
-  const continues = kind === 'move' && (await continuesEarlier(access, from, target, entry, old, options))
-  const transfer: CheckedTransfer = {
-    kind,
-    source: source.at,
-    target: target.at,
-    from,
-    to: { storage: target.storage, inner: target.inner },
-    entry,
-    old,
-    respells,
-    continues,
-    replacesEmptyFolder: options.overwrite === 'same kind' && isFolder(old) && !continues,
-    options,
-    signal,
-  }
-  // A copy to a symlink replaces its target. The answer must not depend on what is there.
-  if (kind === 'copy' && old && isSymlink(old) && !isSymlink(entry)) {
-    await followSymlinks(access, 'receive', access.place(target.at), options, { last: true })
-  }
-  assertReplaceable(access, transfer)
-  if (parentOf(target.at) !== parentOf(source.at)) {
-    await assertFolder(access, parentOf(target.at), { signal, preferred: target.chosen })
-  }
-  await assertSymlinkMayMove(access, transfer)
-  return transfer
-}
-
-/** Only within one storage: at the path of a target elsewhere, another storage may be mounted now. */
-async function continuesEarlier(
-  access: Access,
-  from: MountedPath,
-  to: Target,
-  entry: Entry,
-  old: Entry | undefined,
-  { merge, journal, signal }: UntilRevoked,
-): Promise<boolean> {
-  if (from.storage !== to.chosen || merge === true || journal?.resumes === true) return false
-  if (!isRealFolder(entry) || !old || !isRealFolder(old)) return false
-  return access.dependencies.intents.continues(from, to, signal)
-}
-
-async function assertFolder(access: Access, at: Path, options: EntryOptions): Promise<void> {
-  const entry = await access.tree.entryOrUndefined(at, options)
-  if (!entry) throw new GatewayError('parent_missing')
-  if (entry.kind !== 'folder') throw new GatewayError('not_folder')
-}
-
-/** The last part of a check, which may list what is replaced. */
-async function assertReplaced(access: Access, checked: Checked): Promise<void> {
-  if ('done' in checked) return
-  const { to, old, options, signal } = checked
-  if (old && isRealFolder(old) && options.overwrite !== false && options.merge !== true) {
-    await assertAllVisible(access, to.storage, to.inner, signal)
-  }
-  if (checked.replacesEmptyFolder) await assertEmpty(to, signal)
-}
-
-// In one step
-
 /**
  * Renames by one call of the backend, while the path locks of both paths are held. An old target that the backend
  * cannot replace is moved to a backup during the call. Resolves to false if the backend cannot rename.
  */
-async function moveAtOnce(access: Access, transfer: Checked, signal: AbortSignal): Promise<boolean> {
+async function moveAtOnce(access: Access, transfer: TransferCheck, signal: AbortSignal): Promise<boolean> {
   if ('done' in transfer) return false
   await assertReplaced(access, transfer)
   const { source, target, from, to, entry, old, continues, options } = transfer
@@ -347,8 +241,6 @@ async function moveOverEmptyFolder(
     if (!isRenamed) await to.storage.mkdir(to.inner).catch(() => undefined)
   }
 }
-
-// Item by item
 
 async function itemByItem(access: Access, checked: CheckedTransfer): Promise<void> {
   const { kind, source, target, from, to, old, continues, options } = checked
@@ -406,60 +298,8 @@ async function journalOf({ dependencies }: Access, { kind, source, target }: Che
   return new MemoryJournal(isAsked ? 'members' : 'nothing')
 }
 
-function isFolder(entry: Entry | undefined): boolean {
-  return entry !== undefined && isRealFolder(entry)
-}
-
 /** The names that a transfer changes. */
 function touchedBy({ kind, source, target, entry, old }: CheckedTransfer): readonly LockedPath[] {
   const replaced = { path: target, tree: old?.kind === 'folder', membership: !old }
   return kind === 'copy' ? [replaced] : [{ path: source, tree: isRealFolder(entry), membership: true }, replaced]
-}
-
-function assertReplaceable(access: Access, checked: CheckedTransfer): void {
-  const { kind, source, target, entry, old, continues, options } = checked
-  // The target may have been created by an earlier run: each item is checked.
-  const isOwn = continues || options.journal?.resumes === true
-  const isTaken = old && !options.overwrite && options.merge !== true && !isOwn
-  if (isTaken === true) throw nameTaken(nameOf(target))
-  if (old && options.overwrite === 'same kind') assertSameKind(entry, old)
-  if (!old) checkName(nameOf(target))
-  access.decisions.assertReplaceable(source, target, isRealFolder(entry))
-  const replaced = options.overwrite !== false && options.merge !== true ? old : undefined
-  if (replaced?.kind === 'folder') {
-    access.decisions.authorize('remove', target, options)
-    authorizeBelow(access, 'remove', target, options)
-  }
-  // To replace a file is to overwrite it.
-  if (replaced && replaced.kind !== 'folder') access.decisions.authorize('write', target, options)
-  const actions = kind === 'copy' ? ([kind] as const) : leavingActions(source, target)
-  if (isRealFolder(entry)) authorizeBelow(access, kind, source, options, actions)
-  if (kind === 'copy') return
-  access.decisions.assertMayLand(actions, source, target, isRealFolder(entry))
-  // A rule above the source does not move with it.
-  if (isRealFolder(entry)) access.decisions.assertStaysHidden(source, target)
-}
-
-async function assertSymlinkMayMove(
-  access: Access,
-  { kind, source, target, from, to, entry, options, signal }: CheckedTransfer,
-): Promise<void> {
-  if (!isSymlink(entry) || parentOf(source) === parentOf(target)) return
-  const text = await from.storage.readSymlink(from.inner, { signal })
-  const { mountPoint } = to.storage
-  if (kind === 'move' || mountPoint === from.storage.mountPoint)
-    await authorizeMovedSymlink(access, mountPoint, target, text, options)
-}
-
-function assertSameKind(entry: Entry, old: Entry): void {
-  if (isRealFolder(entry) && !isRealFolder(old))
-    throw new GatewayError('not_folder', { reason: 'a folder can replace only a folder' })
-  if (!isRealFolder(entry) && isRealFolder(old))
-    throw new GatewayError('is_folder', { reason: 'only a folder can replace a folder' })
-}
-
-async function assertEmpty({ storage, inner }: MountedPath, signal: AbortSignal): Promise<void> {
-  for await (const page of storage.pages(inner, { signal, refresh: true })) {
-    if (page.length > 0) throw new GatewayError('not_empty', { reason: 'the folder to be replaced is not empty' })
-  }
 }

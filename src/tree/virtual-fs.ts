@@ -30,12 +30,11 @@ import type { DownloadRoute, DownloadRouteOptions } from '../download-urls/downl
 import { Access, type Place } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { Action } from './policy/one-path.js'
-import * as changes from './entry-changes.js'
-import * as content from './file-content.js'
-import type { FileOpenOptions, FileToSend, FileWriteOptions, SendingOptions, WritableTreeFile } from './file-content.js'
-import { findNames, VisibleNames, type SearchResult, type SearchOptions } from './search-results.js'
-import * as folders from './folder-contents.js'
-import type { FolderView, FolderListOptions, Listing, TreeMember } from './folder-contents.js'
+import type { FileWriteOptions } from './file-content.js'
+import type { FileOpenOptions, FileToSend, SendingOptions, WritableTreeFile } from './file-handles.js'
+import { search, type SearchResult, type SearchOptions } from './search-results.js'
+import type { FolderView, FolderListOptions, Listing } from './folder-contents.js'
+import { assertMembersReadable, members, type TreeMember } from './tree-members.js'
 import { assertPreconditionsAt } from './change.js'
 import { history, type History, type HistoryOptions } from './history.js'
 import type { Preconditions } from './preconditions.js'
@@ -51,10 +50,14 @@ import { draftOf, recorded, refusalRecorded, type EventDraft } from './recording
 import { during, yielding } from './redaction.js'
 import { readSymlink } from './symlinks.js'
 import type { TransferOptions } from './transfer-job.js'
-import * as transfers from './transfers.js'
 import { unreadable, type SeenEntry } from './seen-entry.js'
-import * as locksAndProperties from './locks-and-properties.js'
 import type { LockResult } from './locks-and-properties.js'
+import * as changes from './entry-changes.js'
+import * as content from './file-content.js'
+import * as handles from './file-handles.js'
+import * as folders from './folder-contents.js'
+import * as transfers from './transfers.js'
+import * as locksAndProperties from './locks-and-properties.js'
 
 export type { Property, PropertyChange, PropertyName } from '../database/tables/files.js'
 export { maxPropertiesSize } from './locks-and-properties.js'
@@ -150,12 +153,12 @@ export class VirtualFs {
    * and what is in them; empty: all. Rejects if one that listings show cannot be listed: the error names it.
    */
   members(path: Path, names: readonly string[], options: AccessOptions = {}): AsyncGenerator<TreeMember> {
-    return folders.members(this.#access, path, names, options)
+    return members(this.#access, path, names, options)
   }
 
   /** Rejects as `members` does, as far as that can be known without listing all folders. */
   assertMembersReadable(path: Path, names: readonly string[], options: AccessOptions = {}): Promise<void> {
-    return folders.assertMembersReadable(this.#access, path, names, options)
+    return assertMembersReadable(this.#access, path, names, options)
   }
 
   /**
@@ -164,15 +167,7 @@ export class VirtualFs {
    * do.
    */
   search(path: Path, options: SearchOptions): Promise<SearchResult> {
-    return this.#during('search', path, async (access) => {
-      access.decisions.authorizeSearch()
-      const { rules, search, searches } = access.dependencies
-      const { at, principal } = await access.resolve(path, options)
-      const visible = new VisibleNames(rules, access.decisions, principal.base, options.password)
-      const find = async () => findNames(await search.reader(), visible, at, options)
-      const { names, total } = await searches.run(principal.holder, find, options.signal)
-      return { names: names.map((found) => ({ ...found, parent: access.ownPath(found.parent) })), total }
-    })
+    return this.#during('search', path, (access) => search(access, path, options))
   }
 
   /** Who did what to the file or folder. Rejects as `stat` does. */
@@ -191,9 +186,9 @@ export class VirtualFs {
   open(path: Path, mode: 'update' | 'replace', options?: FileOpenOptions): Promise<WritableTreeFile>
   open(path: Path, mode: OpenMode, options?: FileOpenOptions): Promise<OpenFile>
   open(path: Path, mode: OpenMode, options: FileOpenOptions = {}): Promise<OpenFile> {
-    if (mode === 'read') return this.#during('open', path, (access) => content.openToRead(access, path, options))
+    if (mode === 'read') return this.#during('open', path, (access) => handles.openToRead(access, path, options))
     return this.#adding('file.replaced', 'open', path, async (access, event) => {
-      const file = await content.openToWrite(access, path, mode, options, { ...event })
+      const file = await handles.openToWrite(access, path, mode, options, { ...event })
       event.isNothing = true
       return file
     })
@@ -219,7 +214,7 @@ export class VirtualFs {
    * instead.
    */
   openToSend(path: Path, options: SendingOptions = {}): Promise<FileToSend> {
-    return this.#during('open', path, (access) => content.openToSend(access, path, options))
+    return this.#during('open', path, (access) => handles.openToSend(access, path, options))
   }
 
   /**
@@ -357,21 +352,13 @@ export class VirtualFs {
   }
 
   /** Rejects if the principal may not make this change to any member of the folder. */
-  assertMayChange(
-    action: 'rename' | 'move' | 'copy' | 'remove' | 'write',
-    folder: Path,
-    options: AccessOptions = {},
-  ): Promise<void> {
+  assertMayChange(action: keyof typeof kindOf, folder: Path, options: AccessOptions = {}): Promise<void> {
     const event = { ...draftOf(this.#access, kindOf[action], folder), action }
     return refusalRecorded(this.#access, event, () => this.checkMayChange(action, folder, options))
   }
 
   /** As `assertMayChange`, where a rejection is no refusal of what a client wants. */
-  checkMayChange(
-    action: 'rename' | 'move' | 'copy' | 'remove' | 'write',
-    folder: Path,
-    options: AccessOptions = {},
-  ): Promise<void> {
+  checkMayChange(action: keyof typeof kindOf, folder: Path, options: AccessOptions = {}): Promise<void> {
     return this.#during(action, folder, async (access) => {
       access.decisions.authorizeMembers(action, (await access.resolve(folder, options)).at, options)
     })
