@@ -389,7 +389,11 @@ void t.test('the caches are those that docs/decisions/0028-caches.md lists', asy
   )
   const withState = filesWith(/^let |^const \w+(?:: [^=]+)? = new (?:Weak)?(?:Map|Set)(?:<.*>)?\(\)$|= memoized\(/m)
   t.ok(withState.length > 0, 'variables of modules were found')
-  for (const name of withState) t.ok(page.includes(`\`${name}\``), `${name} is on the page`)
+  const remembering = filesWith(/\bnew (?:LRUCache|WeakMap|WeakSet)\b/)
+  t.ok(remembering.length > 10, 'the caches of classes were found')
+  for (const name of [...withState, ...remembering]) t.ok(page.includes(`\`${name}\``), `${name} is on the page`)
+  const rows = page.split('\n').filter((line) => line.startsWith('| `'))
+  for (const row of rows) t.equal(row.split('|').filter((cell) => cell.trim() !== '').length, 5, row)
 })
 
 /** Words and numbers that have a meaning only in the API of AList and OpenList. */
