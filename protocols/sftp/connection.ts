@@ -1,6 +1,5 @@
 /** One SSH connection: signs the user in, serves SFTP sessions and rejects everything else. */
 import type { Socket } from 'node:net'
-import ssh2, { type AuthContext, type Connection, type ParsedKey, type ServerChannel, type Session } from 'ssh2'
 import type { Principal } from '../../src/accounts/principal.js'
 import { sharedController } from '../../src/base/cancellation.js'
 import { GatewayError, hasDetail, toGatewayError } from '../../src/base/errors.js'
@@ -9,6 +8,7 @@ import { logInternal, type Log } from '../../src/base/log.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { plainAddress } from '../../src/net/addresses.js'
 import { algorithms } from './algorithms.js'
+import { sftp } from './index.js'
 import { HeldBytes, type ByteBudget } from './byte-budget.js'
 import type { KeyExchanges, KeyExchangeTurn } from './key-exchanges.js'
 import { ReadGate, yieldToOthers } from './read-gate.js'
@@ -16,6 +16,7 @@ import type { SftpLimits } from './server.js'
 import { SftpSession } from './session.js'
 import { symlinkOrderOf, type SymlinkOrder } from './symlink-order.js'
 import { methodsOf, signIn, type SignInDependencies } from './sign-in.js'
+import ssh2, { type AuthContext, type Connection, type ParsedKey, type ServerChannel, type Session } from 'ssh2'
 
 /** What this protocol needs of the gateway. */
 export type SftpGateway = SignInDependencies & Pick<ProtocolGateway, 'as' | 'descriptors' | 'log'>
@@ -66,6 +67,10 @@ export class SftpConnection {
   #release: Release | undefined
   #symlinkOrder: SymlinkOrder = 'target first'
   #attempts = 0
+  /** Whether the accounts have recorded an attempt to sign in that was refused. */
+  #hasRecordedRefusal = false
+  /** The last one that they have not recorded: one with a key, of which clients try several. */
+  #refusal: { readonly username: string; readonly error: GatewayError } | undefined
   #channels = 0
   #draining = false
 
@@ -207,11 +212,15 @@ export class SftpConnection {
     } catch (error) {
       const cause = toGatewayError(error)
       logInternal(this.#log, cause, { user: context.username, method: context.method })
-      const isPassword = context.method === 'password' || context.method === 'keyboard-interactive'
-      // The accounts log wrong passwords.
-      const isLogged = isPassword && !hasDetail(error, 'method_refused', 'protocol_denied', 'code_required')
-      if (context.method !== 'none' && !isLogged) {
-        this.#log.info({ user: context.username, method: context.method, reason: cause.reason }, 'sign-in refused')
+      // A client begins with it to learn which methods there are.
+      if (context.method !== 'none') {
+        const isRecorded = accounts.signIn.hasRecorded(cause)
+        // The accounts log what they record, but for a code that is still missing.
+        if (!isRecorded || hasDetail(cause, 'code_required')) {
+          this.#log.info({ user: context.username, method: context.method, reason: cause.reason }, 'sign-in refused')
+        }
+        if (isRecorded) this.#hasRecordedRefusal = true
+        else if (cause.code !== 'aborted') this.#refusal = { username: context.username, error: cause }
       }
       context.reject(methodsOf({ settings }))
     }
@@ -322,6 +331,10 @@ export class SftpConnection {
     this.#release?.()
     this.#unsent?.set(0)
     this.#principal?.signal.removeEventListener('abort', this.#onRevoked)
+    if (!this.#principal && this.#refusal && !this.#hasRecordedRefusal) {
+      const { username, error } = this.#refusal
+      void this.gateway.accounts.signIn.recordRefusal({ username, address: this.#address }, sftp, error)
+    }
     for (const session of this.#sessions) session.abort()
   }
 }

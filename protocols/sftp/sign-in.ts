@@ -51,9 +51,8 @@ async function checked(
       // ssh2 passes a request to change the password as an object (ssh2: lib/protocol/handlers.misc.js).
       if (typeof password !== 'string' || !methodsOf(dependencies).includes('password')) throw refused()
       assertDecoded(password)
-      return authorize(
-        await dependencies.accounts.signIn.byPassword({ username, password: { plain: password }, ...client }, sftp),
-      )
+      const credentials = { username, password: { plain: password }, ...client }
+      return { principal: await dependencies.accounts.signIn.byPassword(credentials, sftp, assertMayUse) }
     }
     case 'keyboard-interactive':
       if (!methodsOf(dependencies).includes('keyboard-interactive')) throw refused()
@@ -61,7 +60,8 @@ async function checked(
     case 'none': {
       const principal = dependencies.accounts.principals.guest(sftp, client.address)
       if (principal.username !== context.username) throw refused()
-      return authorize(principal)
+      assertMayUse(principal)
+      return { principal }
     }
     default:
       throw refused()
@@ -77,12 +77,12 @@ async function byKey(
   context: PublicKeyAuthContext,
   { address }: SignInClient,
 ): Promise<SignInResult> {
-  if (algorithmOf(context) === undefined) throw refused()
+  if (algorithmOf(context) === undefined) throw refused('key_refused')
   const key = accounts.signIn.findKey(context.username, context.key.data)
-  if (key?.type !== context.key.algo) throw refused()
+  if (key?.type !== context.key.algo) throw refused('key_refused')
   if (!context.signature) return 'offered'
-  if (!hasValidSignature(context)) throw refused()
-  return authorize(await accounts.signIn.byKey(key, sftp, address))
+  if (!hasValidSignature(context)) throw refused('key_refused')
+  return { principal: await accounts.signIn.byKey(key, sftp, address, assertMayUse) }
 }
 
 /**
@@ -103,26 +103,21 @@ async function byPrompts(
   const credentials = { username: context.username, password: { plain }, ...client }
   let principal: Principal
   try {
-    principal = await accounts.signIn.byPassword(credentials, sftp)
+    principal = await accounts.signIn.byPassword(credentials, sftp, assertMayUse)
   } catch (error) {
     if (!hasDetail(error, 'code_required')) throw error
     // Authenticator apps show codes in two groups.
     const code = (await prompts.prompt('One-time code: ', { shown: true })).replaceAll(' ', '')
-    principal = await accounts.signIn.byPassword({ ...credentials, code }, sftp)
+    principal = await accounts.signIn.byPassword({ ...credentials, code }, sftp, assertMayUse)
   }
   prompts.assertNotAborted()
-  return authorize(principal)
+  return { principal }
 }
 
-function authorize(principal: Principal): SignInResult {
-  if (!principal.mayUseProtocol) {
-    throw new GatewayError('denied', {
-      op: 'sign in',
-      detail: 'protocol_denied',
-      reason: 'this account may not use SFTP',
-    })
-  }
-  return { principal }
+function assertMayUse({ mayUseProtocol }: Principal): void {
+  if (mayUseProtocol) return
+  const reason = 'this account may not use SFTP'
+  throw new GatewayError('denied', { op: 'sign in', detail: 'protocol_denied', reason })
 }
 
 /** Throws `unauthenticated` if ssh2 has replaced bytes that are not UTF-8. */
@@ -131,8 +126,8 @@ function assertDecoded(text: string): void {
   throw new GatewayError('unauthenticated', { op: 'sign in', reason: 'names and passwords must be UTF-8' })
 }
 
-function refused(): GatewayError {
-  return new GatewayError('unauthenticated', { op: 'sign in', detail: 'method_refused' })
+function refused(detail: 'method_refused' | 'key_refused' = 'method_refused'): GatewayError {
+  return new GatewayError('unauthenticated', { op: 'sign in', detail })
 }
 
 /** Prompts of keyboard-interactive authentication (RFC 4256 §3.2), one per request. */

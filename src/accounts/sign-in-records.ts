@@ -1,7 +1,7 @@
 /** The log and the audit of sign-ins. */
 import { LRUCache } from 'lru-cache'
 import type { Audit } from '../audit/audit.js'
-import { outcomeOf, type Actor } from '../audit/event.js'
+import { outcomeOf, type Actor, type EventFacts } from '../audit/event.js'
 import { put } from '../base/bounded-tables.js'
 import { hasDetail, isGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
@@ -37,14 +37,18 @@ export class SignInRecords {
   /** When a throttled sign-in of a network was logged last, and the number of those since. */
   readonly #throttled = new Map<string, { readonly at: number; suppressed: number }>()
 
+  /** The errors of the sign-ins that `during` has recorded. */
+  readonly #recorded = new WeakSet<object>()
+
   constructor(private readonly options: SignInRecordsOptions) {}
 
   /**
-   * Records the sign-in that `work` is in the audit. Logs a failed one with its address, and with the name only if the
-   * account exists, because it could be a mistyped password. Of throttled ones, logs one of each network within the
-   * time of a lockout, with the number of those that were not logged before it. `work` resolves to who has signed in,
-   * and by what if it is not the password; without a user, to nothing that is recorded. `kind`: what proves it in place
-   * of a credential of this server.
+   * Records the sign-in that `work` is in the audit: also one with a correct password that lacks the code
+   * (`code_required`), after which a client asks its user; a wrong code is `wrong_code`. Logs a failed one with its
+   * address, and with the name only if the account exists, because it could be a mistyped password. Of throttled ones,
+   * logs one of each network within the time of a lockout, with the number of those that were not logged before it.
+   * `work` resolves to who has signed in, and by what if it is not the password; without a user, to nothing that is
+   * recorded. `kind`: what proves it in place of a credential of this server.
    */
   async during<T extends SignedIn>(
     {
@@ -67,20 +71,42 @@ export class SignInRecords {
       return result
     } catch (error) {
       if (!isGatewayError(error)) throw error
-      const needsCode = hasDetail(error, 'code_required')
-      const user = users.byName(username)
-      // Without a code, the client asks its user for one.
-      if (!needsCode || code !== undefined) {
-        const actor: Actor = { userId: user?.id, name: user?.username ?? '', protocol, address }
-        await audit?.record({ kind: 'signin.refused', actor, subject: kind, ...outcomeOf(error) })
-      }
-      if (!needsCode) {
-        const facts = { protocol, by: kind, address, account: user?.username, reason: error.reason }
+      const outcome = outcomeOf(error)
+      const isCode = hasDetail(error, 'code_required')
+      const isWrong = isCode && code !== undefined
+      await this.refused({ username, address, kind }, protocol, isWrong ? { ...outcome, error: 'wrong_code' } : outcome)
+      this.#recorded.add(error)
+      if (!isCode || isWrong) {
+        const facts = { protocol, by: kind, address, account: users.byName(username)?.username, reason: error.reason }
         if (error.code !== 'throttled') log?.warn(facts, 'sign-in refused')
         else this.#logThrottled(networkOf(address), facts)
       }
       throw error
     }
+  }
+
+  /** Whether `during` has recorded the sign-in that has failed with this error. */
+  hasRecorded(error: object): boolean {
+    return this.#recorded.has(error)
+  }
+
+  /** Records that somebody could not sign in; with the name only if an account has it. `kind`: as for `during`. */
+  async refused(
+    {
+      username,
+      address,
+      kind,
+    }: {
+      readonly username: string
+      readonly address: string | undefined
+      readonly kind?: SignInProof['kind'] | undefined
+    },
+    protocol: string,
+    outcome: Pick<EventFacts, 'result' | 'error'>,
+  ): Promise<void> {
+    const user = this.options.users.byName(username)
+    const actor: Actor = { userId: user?.id, name: user?.username ?? '', protocol, address }
+    await this.options.audit?.record({ kind: 'signin.refused', actor, subject: kind, ...outcome })
   }
 
   #logThrottled(network: string, facts: object): void {

@@ -2,6 +2,7 @@
  * Signs users in. Whatever proves who somebody is, the account is admitted here, gets its token, session or principal,
  * and the sign-in is recorded.
  */
+import { outcomeOf } from '../audit/event.js'
 import { GatewayError } from '../base/errors.js'
 import type { KeyRow, UserRow } from '../database/tables/accounts.js'
 import type { Admission, AdmissionRequest } from './admission.js'
@@ -17,6 +18,9 @@ import type { SshKeys } from './ssh-keys.js'
 import type { Tokens } from './tokens.js'
 import type { TwoStep } from './two-step.js'
 import type { Users } from './users.js'
+
+/** Throws for a principal that is refused. */
+type PrincipalCheck = (principal: Principal) => void
 
 /** Milliseconds after a sign-in within which it allows changes of credentials (docs/decisions/0042). */
 const recentTime = 10 * 60_000
@@ -164,11 +168,12 @@ export class SignIn {
    * The principal for a user name and a password, sent with a request or a connection. Verified passwords are cached
    * for minutes under a keyed digest. Rejects as `issueToken` does; if the account has two-step verification and no
    * code was sent, the code is `denied`. App passwords are valid for their protocols, also for accounts with two-step
-   * verification.
+   * verification. `check`: throws for a principal that is refused, before the sign-in is recorded as one.
    */
-  async byPassword(credentials: Credentials, protocol: ProtocolFacts): Promise<Principal> {
+  async byPassword(credentials: Credentials, protocol: ProtocolFacts, check?: PrincipalCheck): Promise<Principal> {
     const { principal } = await this.options.records.during(credentials, protocol.name, async () => {
       const signedIn = await this.#byPassword(credentials, protocol)
+      check?.(signedIn)
       const { userId, username, credential } = signedIn
       const isKnown =
         protocol.repeatsCredentials === true && this.options.records.isRepeated(signedIn, credentials.address)
@@ -195,9 +200,9 @@ export class SignIn {
 
   /**
    * The principal for a key whose signature was verified. Sets the time of last use. Revoked when the key is deleted.
-   * Rejects with `denied` if the account cannot be used from this address.
+   * Rejects with `denied` if the account cannot be used from this address, or as `check` throws, as for `byPassword`.
    */
-  async byKey(key: KeyRow, protocol: ProtocolFacts, address?: string): Promise<Principal> {
+  async byKey(key: KeyRow, protocol: ProtocolFacts, address?: string, check?: PrincipalCheck): Promise<Principal> {
     const username = this.options.users.get(key.userId)?.username ?? ''
     const { principal } = await this.options.records.during(
       { username, address: address ?? '' },
@@ -207,10 +212,26 @@ export class SignIn {
         await this.options.records.used(this.options.keys.touch(key))
         const user = this.#ownerOf(key, address)
         const credential = `key:${key.id}` as const
-        return { user, credential, principal: this.options.principals.of(user, credential, { protocol }) }
+        const principal = this.options.principals.of(user, credential, { protocol })
+        check?.(principal)
+        return { user, credential, principal }
       },
     )
     return principal
+  }
+
+  /** Whether the sign-in that has failed with this error was recorded here. */
+  hasRecorded(error: GatewayError): boolean {
+    return this.options.records.hasRecorded(error)
+  }
+
+  /** Records that a client has ended without a sign-in, for an error that was not recorded: of keys, it tries several. */
+  async recordRefusal(
+    client: Pick<Credentials, 'username' | 'address'>,
+    protocol: ProtocolFacts,
+    error: GatewayError,
+  ): Promise<void> {
+    await this.options.records.refused(client, protocol.name, outcomeOf(error))
   }
 
   /** The account of a key, if it can be used now. */

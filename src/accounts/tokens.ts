@@ -121,7 +121,17 @@ export class Tokens {
       this.#cache.add(token, principal, Infinity)
       return principal
     }
-    const { user, jti, iat, exp, two_step: hasTwoStep } = this.#validate(this.#read(token), visit)
+    const claims = this.#read(token)
+    if (claims === undefined || this.#revoked.has(claims.jti)) {
+      const username = claims === undefined ? '' : (this.options.users.get(Number(claims.sub))?.username ?? '')
+      const error = claims === undefined ? 'token_unknown' : 'token_revoked'
+      await this.options.records.refused({ username, address: visit.address }, protocol.name, {
+        result: 'refused',
+        error,
+      })
+      throw sessionRevoked({ detail: 'token_revoked' })
+    }
+    const { user, jti, iat, exp, two_step: hasTwoStep } = this.#validate(claims, visit)
     const by = { protocol, signedIn: () => iat * 1000, hasTwoStep }
     const principal = this.options.principals.of(user, `token:${jti}`, by, { tokenExpires: exp * 1000 })
     this.#cache.add(token, principal, exp * 1000)
@@ -153,9 +163,8 @@ export class Tokens {
     })
   }
 
-  /** Checks the claims against the account and the revoked tokens. Throws as `principalOf` rejects. */
-  #validate(claims: Claims | undefined, visit: Visit): Claims & { readonly user: UserRow } {
-    if (claims === undefined || this.#revoked.has(claims.jti)) throw sessionRevoked({ detail: 'token_revoked' })
+  /** Checks the claims against the time and the account. Throws as `principalOf` rejects. */
+  #validate(claims: Claims, visit: Visit): Claims & { readonly user: UserRow } {
     const seconds = this.options.now() / 1000
     if (claims.exp <= seconds) throw sessionRevoked({ detail: 'token_expired' })
     if (claims.nbf > seconds + clockSkew) throw sessionRevoked({ detail: 'token_not_active' })

@@ -1,6 +1,6 @@
 /** What an event says of an error. */
 import { TreeError, type ErrorCode, type GatewayError } from '../base/errors.js'
-import type { EventFacts } from '../database/audit-rows.js'
+import type { EventResult } from '../base/event-kinds.js'
 
 export type { EventKind, EventResult } from '../base/event-kinds.js'
 export type { Actor, AuditEvent, EventFacts } from '../database/audit-rows.js'
@@ -16,7 +16,7 @@ const failures: ReadonlySet<ErrorCode> = new Set([
 ] as const)
 
 /** The result of what ended with this error, and the name of the error. What was done in part has failed. */
-export function outcomeOf(error: GatewayError): Required<Pick<EventFacts, 'result' | 'error'>> {
+export function outcomeOf(error: GatewayError): { readonly result: EventResult; readonly error: string } {
   const isFailure = failures.has(error.code) || error instanceof TreeError
   return { result: isFailure ? 'failed' : 'refused', error: error.detail ?? error.code }
 }

@@ -121,6 +121,7 @@ const details = {
   token_not_active: 'the token is not valid yet',
   protocol_denied: 'this account may not use this protocol',
   method_refused: 'this method, key or signature is not accepted',
+  key_refused: 'this key or its signature is not accepted',
   admins_only: 'only an admin may do this',
   built_in_role: 'an admin or a guest cannot be created',
   built_in_deleted: 'the admin and the guest cannot be deleted',

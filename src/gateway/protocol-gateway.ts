@@ -32,7 +32,15 @@ import type { StorageAdmin } from '../mounts/storage-admin.js'
 interface ProtocolAccounts extends Pick<Accounts, 'reload'> {
   readonly signIn: Pick<
     Accounts['signIn'],
-    'byKey' | 'byPassword' | 'confirmConsoleSession' | 'findKey' | 'isRecent' | 'issueToken' | 'openConsoleSession'
+    | 'byKey'
+    | 'byPassword'
+    | 'confirmConsoleSession'
+    | 'findKey'
+    | 'hasRecorded'
+    | 'isRecent'
+    | 'issueToken'
+    | 'openConsoleSession'
+    | 'recordRefusal'
   >
   readonly users: Pick<
     Accounts['users'],

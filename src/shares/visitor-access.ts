@@ -1,5 +1,6 @@
 /** How visitors open shares, and which can be opened. What may be seen in one is decided in `src/tree/policy/`. */
 import type { Audit } from '../audit/audit.js'
+import { outcomeOf } from '../audit/event.js'
 import { createHash } from 'node:crypto'
 import { lockout } from '../accounts/limiter.js'
 import type { Accounts } from '../accounts/accounts.js'
@@ -7,7 +8,7 @@ import type { Principal, ProtocolFacts } from '../accounts/principal.js'
 import { random } from '../accounts/random-secrets.js'
 import { timingSafeEqualText } from '../accounts/timing-safe-text.js'
 import { WrongGuesses } from '../accounts/wrong-guesses.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'
+import { GatewayError, hasDetail, isGatewayError, toGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import { nameOf, root, type Path } from '../base/path.js'
 import type { ShareMode } from '../base/rights.js'
@@ -49,7 +50,7 @@ interface VisitorAccessOptions {
   readonly visits: Store['shareVisits']
   readonly as: (principal: Principal) => VirtualFs
   readonly log: Pick<Log, 'warn'>
-  /** Gets each visit that begins. Absent: nothing is recorded. */
+  /** Gets each visit that begins, and each that is refused. Absent: nothing is recorded. */
   readonly audit?: Pick<Audit, 'record'>
   /** The time in milliseconds since 1970. */
   readonly now?: () => number
@@ -90,13 +91,32 @@ export class VisitorAccess {
     clearInterval(this.#sweeper)
   }
 
+  /** As `#open`. Records a refusal, unless the visitor has still to be asked for the code. */
+  async open(id: string, request: VisitorRequest): Promise<OpenShare> {
+    try {
+      return await this.#open(id, request)
+    } catch (error) {
+      const { audit, shares } = this.options
+      const isAsked =
+        hasDetail(error, 'share_id_missing') || (hasDetail(error, 'share_code_wrong') && request.code === '')
+      if (audit && isGatewayError(error) && !isAsked) {
+        // Who guesses at ids may have mistyped a secret one.
+        const subject = shares.get(id) && id
+        const name = subject === undefined ? 'guest' : `share:${id}`
+        const actor = { name, protocol: request.protocol.name, address: request.address }
+        await audit.record({ kind: 'share.opened', actor, subject, ...outcomeOf(error) })
+      }
+      throw error
+    }
+  }
+
   /**
    * Opens a share for a visitor, and begins a visit unless the request is of one. Rejects with the detail
    * `share_id_missing`, `share_missing` (also for a network that may not visit the share, and for a drive if the share
    * is none), `share_ended` or `share_code_wrong`, and with `throttled` after too many wrong codes. Without the code
    * visitors learn whether somebody or its date has ended it. Nothing else is asked before the code, and no storage.
    */
-  async open(id: string, request: VisitorRequest): Promise<OpenShare> {
+  async #open(id: string, request: VisitorRequest): Promise<OpenShare> {
     if (id === '') throw new GatewayError('invalid', { detail: 'share_id_missing' })
     const share = this.options.shares.get(id)
     if (share === undefined || !isKnownTo(share, request)) {

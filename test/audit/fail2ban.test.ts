@@ -3,10 +3,10 @@ import { execFile } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import t from 'tap'
 import { logLine } from '../../src/audit/forms.js'
 import { findProgram, lacks } from '../programs.js'
 import { anEvent } from './an-event.js'
+import t from 'tap'
 
 const run = promisify(execFile)
 
@@ -41,8 +41,9 @@ void t.test('the filter finds each refused sign-in', { skip: lacks('fail2ban-reg
       refusedSignIn('', '2001:db8::7', 'sign_in_throttled'),
       refusedSignIn('x" address=198.51.100.1', '192.0.2.2'),
       fromSyslog,
+      refusedSignIn('ann', '192.0.2.4', 'wrong_code'),
     ]),
-    ['192.0.2.1', '2001:db8::7', '192.0.2.2', '192.0.2.3'],
+    ['192.0.2.1', '2001:db8::7', '192.0.2.2', '192.0.2.3', '192.0.2.4'],
   )
 })
 
@@ -63,6 +64,7 @@ void t.test('no name leads it to another address or line', { skip: lacks('fail2b
   const others = names.flatMap((name) => [
     // Whose password was right.
     refusedSignIn(name, '192.0.2.9', 'account_disabled'),
+    refusedSignIn(name, '192.0.2.9', 'code_required'),
     logLine(anEvent({ kind: 'signin.ok', actor: { name, protocol: 'http', address: '192.0.2.9' } })),
     logLine(anEvent({ actor: { name, protocol: 'http', address: '192.0.2.9' } })),
     logLine(anEvent({ kind: 'admin.user', subject: name })),

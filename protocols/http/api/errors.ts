@@ -162,6 +162,7 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
   token_not_active: 'token not active yet',
   protocol_denied: ({ reason }) => reason,
   method_refused: ({ reason }) => reason,
+  key_refused: ({ reason }) => reason,
   admins_only: 'Permission denied',
   built_in_role: 'admin or guest user can not be created',
   built_in_deleted: { code: 500, text: 'cannot delete admin or guest' },
