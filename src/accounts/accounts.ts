@@ -16,6 +16,7 @@ import { limitersInMemory, type Limiters } from './limiter.js'
 import { LockedSignIns } from './locked-sign-ins.js'
 import { SshKeys } from './ssh-keys.js'
 import { PasswordCheck } from './password-check.js'
+import type { PasswordDirectory } from './password-directory.js'
 import { Principals } from './principals.js'
 import { RecoveryCodes } from './recovery-codes.js'
 import { Sessions } from './sessions.js'
@@ -72,6 +73,7 @@ export class Accounts {
   /** Serializes reads and changes of the cached rows. */
   readonly #queue = new PQueue({ concurrency: 1 })
   readonly #disposers: (() => void)[] = []
+  #directory: PasswordDirectory | undefined
 
   private constructor(options: AccountsOptions, key: KeyObject) {
     const { store, settings, log, audit, now = Date.now } = options
@@ -116,6 +118,7 @@ export class Accounts {
       useOtpStep: (id, step) => store.users.useOtpStep(id, step),
       useRecoveryCode: (user, code) => this.recoveryCodes.use(user, code),
       replaceHash: (id, old, hash) => this.users.replaceHash(id, old, hash),
+      directory: () => (this.#directory?.isOn === true ? this.#directory : undefined),
       limiter: cluster.limiters.signIns,
       codeLimiter: cluster.limiters.codes,
       hashes,
@@ -140,6 +143,11 @@ export class Accounts {
     const timer = setInterval(() => void accounts.#sweep(), sweepInterval).unref()
     accounts.#disposers.push(() => clearInterval(timer))
     return accounts
+  }
+
+  /** From now on, the directory is asked for passwords that no account here has. */
+  useDirectory(directory: PasswordDirectory): void {
+    this.#directory = directory
   }
 
   /** Stops following changes of other processes. Resolves when pending changes are stored. */

@@ -1,6 +1,7 @@
 /**
- * The queue of slow hashes. scrypt runs in the threads that also read and write files, so one is computed at a time,
- * whoever asks for it. `p-queue` knows the priority of each job, but not how many its party has had.
+ * The queues of slow hashes and of questions to a directory. scrypt runs in the threads that also read and write files,
+ * so one hash is computed at a time, whoever asks for it. `p-queue` knows the priority of each job, but not how many
+ * its party has had.
  */
 import { GatewayError } from '../base/errors.js'
 import { throwIfAborted } from '../base/cancellation.js'
@@ -8,7 +9,7 @@ import { tooManyAttempts } from './errors.js'
 import { RecentCounts } from '../base/bounded-tables.js'
 import { lockout } from './limiter.js'
 
-/** Maximum places, per party with the job that runs, and of all that wait. */
+/** Maximum places, per party with its jobs that run, and of all that wait. */
 const maxPlaces = { perParty: 16, waiting: 512 }
 /** Jobs that a party that is known may have more than one that is not, and is still served first. */
 const headStart = 8
@@ -42,21 +43,24 @@ interface WaitingParty {
 }
 
 /**
- * Runs one job at a time. The party with the fewest jobs, recent and waiting, is served first, so that a new party
- * waits for a few jobs, however many parties go on asking. Equal parties are served in the order in which they came, or
- * in the opposite order if many wait.
+ * Runs one job at a time, or `concurrency`. The party with the fewest jobs, recent and waiting, is served first, so
+ * that a new party waits for a few jobs, however many parties go on asking. Equal parties are served in the order in
+ * which they came, or in the opposite order if many wait.
  */
 export class FairQueue {
   /** The parties that wait, in the order in which they came. */
   readonly #waiting = new Map<string, WaitingParty>()
   readonly #recent: RecentCounts
-  /** The party whose job runs. */
-  #running: string | undefined
+  /** The parties whose jobs run: one more than once if several of its jobs do. */
+  #running: readonly string[] = []
   #started = 0
   #numbers = 0
 
   /** `now`: milliseconds. */
-  constructor(now: () => number = () => performance.now()) {
+  constructor(
+    now: () => number = () => performance.now(),
+    private readonly concurrency = 1,
+  ) {
     this.#recent = new RecentCounts(memory, now)
   }
 
@@ -68,25 +72,25 @@ export class FairQueue {
     throwIfAborted(signal)
     const isKnown = 'account' in party
     const key = isKnown ? `account ${party.account}` : party.network
-    if (this.#running === undefined) this.#begin(key)
+    if (this.#running.length < this.concurrency) this.#begin(key)
     else await this.#wait(key, isKnown, signal)
     try {
       return await work()
     } finally {
-      this.#running = undefined
+      this.#running = this.#running.toSpliced(this.#running.indexOf(key), 1)
       this.#startNext()
     }
   }
 
   #begin(key: string): void {
-    this.#running = key
+    this.#running = [...this.#running, key]
     this.#recent.add(key)
   }
 
   /** Resolves when the job may start, and `#running` is set. */
   async #wait(key: string, isKnown: boolean, signal: AbortSignal | undefined): Promise<void> {
     const party = this.#waiting.get(key) ?? { key, isKnown, places: [] }
-    const places = party.places.length + (this.#running === key ? 1 : 0)
+    const places = party.places.length + this.#running.filter((other) => other === key).length
     if (places >= maxPlaces.perParty) throw tooManyAttempts(1)
     let onAbort: () => void = () => undefined
     const turn = new Promise<void>((resolve, reject) => {

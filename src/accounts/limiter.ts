@@ -60,8 +60,25 @@ const familiarTime = 24 * 60 * minute
 const maxCounted = backoff.failures + Math.ceil(Math.log2(backoff.maxDelay / backoff.minDelay))
 /** Refused attempts of one address that are counted for their pairs, within `time` milliseconds. */
 const countedRefusals = { number: 64, time: 5 * minute }
-/** Milliseconds for which an attempt waits for the outcome of attempts on other nodes, and between two looks. */
+/** Milliseconds for which an attempt waits for the outcome of others, and between two looks. */
 const outcomeWait = { total: 2000, pause: 50 }
+
+/** Tells the limiter the outcome of an attempt, which counts as failed until then. */
+export type Settle = (outcome: 'failed' | 'not failed') => Promise<void>
+
+/**
+ * Calls `attempt` until it resolves to a result: undefined says that the outcome of other attempts, here or on other
+ * nodes, has to be known first. Rejects with `throttled` if that takes too long.
+ */
+export async function afterOthers<T>(attempt: () => Promise<T | undefined>): Promise<T> {
+  const end = performance.now() + outcomeWait.total
+  for (;;) {
+    const result = await attempt()
+    if (result !== undefined) return result
+    if (performance.now() > end) throw tooManyAttempts(1)
+    await sleep(outcomeWait.pause)
+  }
+}
 
 /** Limits failed sign-ins by address, by address and account (a pair), and by account. */
 export class SignInLimiter {
@@ -113,7 +130,12 @@ export class SignInLimiter {
    * compared. Rejects as `admit` does, and with `throttled` if these take too long. The result must be called with the
    * outcome.
    */
-  async begin(network: string, account: string): Promise<(outcome: 'failed' | 'not failed') => Promise<void>> {
+  begin(network: string, account: string): Promise<Settle> {
+    return afterOthers(() => this.beginNow(network, account))
+  }
+
+  /** As `begin`, but resolves to undefined if the outcome of other attempts has to be known first. */
+  async beginNow(network: string, account: string): Promise<Settle | undefined> {
     let failures = 0
     let ofAddress: readonly SignInAge[] = []
     const check = async (newest: Newest) => {
@@ -121,20 +143,15 @@ export class SignInLimiter {
       ofAddress = await newest({ kinds: ['password'], network }, lockout.failures)
       return !isLocked(ofAddress)
     }
-    const end = performance.now() + outcomeWait.total
-    for (;;) {
-      const attempt = await this.signIns.attempt({ kind: 'password', network, account }, check)
-      if (attempt !== undefined) {
-        return async (outcome) => {
-          await attempt[outcome === 'failed' ? 'fail' : 'drop']()
-          if (outcome === 'failed') this.#learn(network, account, failures + 1)
-        }
+    const attempt = await this.signIns.attempt({ kind: 'password', network, account }, check)
+    if (attempt !== undefined) {
+      return async (outcome) => {
+        await attempt[outcome === 'failed' ? 'fail' : 'drop']()
+        if (outcome === 'failed') this.#learn(network, account, failures + 1)
       }
-      if (!ofAddress.some(({ pending }) => pending)) await this.#refuse(network, account, failures, ofAddress)
-      // Other nodes are comparing attempts of this address, which may succeed.
-      if (performance.now() > end) throw tooManyAttempts(1)
-      await sleep(outcomeWait.pause)
     }
+    if (!ofAddress.some(({ pending }) => pending)) await this.#refuse(network, account, failures, ofAddress)
+    return undefined
   }
 
   /**

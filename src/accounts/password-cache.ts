@@ -5,7 +5,15 @@ import type { UserRow } from '../database/tables/accounts.js'
 
 /** Milliseconds after the last use until an entry expires. */
 const idleTimeout = 5 * 60_000
+/** Milliseconds for which the word of a directory is taken: this process does not learn what changes there. */
+const directoryTime = 60_000
 const maxEntries = 10_000
+
+/** An account, and whether its password was verified in a directory. */
+export interface Verified {
+  readonly user: UserRow
+  readonly inDirectory: boolean
+}
 
 /**
  * Caches recently verified passwords. Basic authentication sends the password with every request; a slow hash for each
@@ -14,7 +22,7 @@ const maxEntries = 10_000
  */
 export class PasswordCache {
   readonly #key = randomBytes(32)
-  readonly #users: LRUCache<string, UserRow>
+  readonly #users: LRUCache<string, Verified>
 
   constructor(
     private readonly current: (id: number) => UserRow | undefined,
@@ -24,7 +32,6 @@ export class PasswordCache {
       maxSize: maxEntries,
       sizeCalculation: () => 1,
       ttl: idleTimeout,
-      updateAgeOnGet: true,
       ttlResolution: 0,
       perf: { now },
     })
@@ -36,15 +43,16 @@ export class PasswordCache {
   }
 
   /** The account, if these credentials were verified recently and the account has not changed since. */
-  get(digest: string): UserRow | undefined {
-    const user = this.#users.get(digest)
+  get(digest: string): Verified | undefined {
+    const verified = this.#users.peek(digest)
     // Rows are immutable: another object means that the account changed.
-    if (user === undefined || this.current(user.id) === user) return user
-    this.#users.delete(digest)
-    return undefined
+    if (verified !== undefined && this.current(verified.user.id) !== verified.user) this.#users.delete(digest)
+    return this.#users.get(digest, { updateAgeOnGet: verified?.inDirectory === false })
   }
 
-  add(digest: string, user: UserRow): void {
-    this.#users.set(digest, user)
+  /** Adds what was verified just now. What was found here has its time already. */
+  add(digest: string, verified: Verified): void {
+    if (this.#users.peek(digest) === verified) return
+    this.#users.set(digest, verified, verified.inDirectory ? { ttl: directoryTime } : {})
   }
 }

@@ -5,10 +5,11 @@ import { networkOf } from '../net/addresses.js'
 import type { UserRow } from '../database/tables/accounts.js'
 import { GatewayError } from '../base/errors.js'
 import { codeRequired } from './errors.js'
-import type { FairQueue } from './fair-queue.js'
-import type { CodeLimiter, SignInLimiter } from './limiter.js'
+import type { FairQueue, Requester } from './fair-queue.js'
+import { afterOthers, type CodeLimiter, type Settle, type SignInLimiter } from './limiter.js'
 import { otpStep } from './otp.js'
-import { PasswordCache } from './password-cache.js'
+import { PasswordCache, type Verified } from './password-cache.js'
+import type { PasswordDirectory } from './password-directory.js'
 import { hashPassword, impossiblePassword, isImported, isPassword, staticHash } from './passwords.js'
 
 export interface Credentials {
@@ -39,6 +40,8 @@ interface PasswordCheckOptions {
   readonly codeLimiter: Pick<CodeLimiter, 'countAttempt'>
   /** The queue in which slow hashes take their turns. */
   readonly hashes: FairQueue
+  /** Asked for passwords that no account here has. */
+  readonly directory: () => PasswordDirectory | undefined
   readonly now: () => number
 }
 
@@ -65,7 +68,7 @@ interface NormalizedCredentials {
 
 /** A comparison of a password that concurrent requests share. */
 interface SharedCheck {
-  readonly result: Promise<UserRow>
+  readonly result: Promise<Verified>
   /** Aborted when all that waited for the result have gone. */
   readonly controller: AbortController
   waiters: number
@@ -87,11 +90,11 @@ export class PasswordCheck {
   }
 
   /**
-   * Checks the password. Resolves to the account, which may be disabled or need a one-time code. Rejects with
-   * `unauthenticated` or `throttled`, and with `aborted` when the client has gone. `remembered`: accepts a cached
-   * verification.
+   * Checks the password: here, and otherwise in the directory. Resolves to the account, which may be disabled or need a
+   * one-time code. Rejects with `unauthenticated` or `throttled`, as `PasswordDirectory.check`, and with `aborted` when
+   * the client has gone. `remembered`: accepts a cached verification.
    */
-  async checkPassword(credentials: Credentials, { remembered }: { readonly remembered: boolean }): Promise<UserRow> {
+  async checkPassword(credentials: Credentials, { remembered }: { readonly remembered: boolean }): Promise<Verified> {
     const normalized = this.#normalize(credentials)
     const { network, name, digest } = normalized
     this.#limiter.assertPairNotLocked(network, name)
@@ -104,10 +107,14 @@ export class PasswordCheck {
     // A hash of bcrypt can only be compared with the plain form.
     const form = normalized.plain === undefined ? 'hash' : 'plain'
     return this.#share(`${network} ${digest} ${form}`, credentials.signal, async (signal) => {
-      const user = await this.options.hashes.run({ party, signal }, () => this.#compare(normalized))
-      if (user !== undefined) return user
+      const started = performance.now()
+      const isAskable = name !== '' && normalized.plain !== undefined && normalized.plain !== ''
+      const directory = isAskable ? this.options.directory() : undefined
+      const verified = await this.#verify(normalized, { party, signal }, directory)
+      if (verified !== undefined) return verified
+      const left = Math.max(delay, started + (directory?.refusalTime ?? 0) - performance.now())
       // The password has been compared: the delay takes no place from those who wait for that.
-      if (delay > 0) await sleep(delay, undefined, { ref: false, signal }).catch(() => undefined)
+      if (left > 0) await sleep(left, undefined, { ref: false, signal }).catch(() => undefined)
       throw new GatewayError('unauthenticated', { op: 'sign in', detail: 'wrong_credentials' })
     })
   }
@@ -116,8 +123,8 @@ export class PasswordCheck {
   async #share(
     key: string,
     signal: AbortSignal | undefined,
-    start: (signal: AbortSignal) => Promise<UserRow>,
-  ): Promise<UserRow> {
+    start: (signal: AbortSignal) => Promise<Verified>,
+  ): Promise<Verified> {
     let check = this.#running.get(key)
     if (check === undefined) {
       const controller = sharedController()
@@ -178,10 +185,10 @@ export class PasswordCheck {
   }
 
   /** Records a completed sign-in. `remember`: caches the verification, for accounts that need no one-time code. */
-  recordSuccess(credentials: Credentials, user: UserRow, { remember }: { readonly remember: boolean }): void {
+  recordSuccess(credentials: Credentials, verified: Verified, { remember }: { readonly remember: boolean }): void {
     const { network, name, digest } = this.#normalize(credentials)
     void this.#limiter.recordSuccess(network, name)
-    if (remember) this.#cache.add(digest, user)
+    if (remember) this.#cache.add(digest, verified)
   }
 
   #normalize(credentials: Credentials): NormalizedCredentials {
@@ -201,20 +208,54 @@ export class PasswordCheck {
     return normalized
   }
 
-  /** The account if the password is right. Counts the attempt. Replaces the hash of an imported password. */
-  async #compare({ network, name, hash, plain }: NormalizedCredentials): Promise<UserRow | undefined> {
+  /** The account if the password is right, here or in the directory. Counts the attempt. */
+  async #verify(
+    normalized: NormalizedCredentials,
+    requester: Requester,
+    directory: PasswordDirectory | undefined,
+  ): Promise<Verified | undefined> {
+    const compare = () => this.#compare(normalized, directory !== undefined)
+    const { user, settle } = await afterOthers(() => this.options.hashes.run(requester, compare))
+    if (user !== undefined) return { user, inDirectory: false }
+    if (settle === undefined || directory === undefined) return undefined
+    // Who asks the directory keeps nobody from a comparison here, however long it takes.
+    const { name, plain = '' } = normalized
+    let outcome: Parameters<Settle>[0] = 'failed'
+    try {
+      const found = await directory.check(name, plain, requester)
+      if (found !== undefined) outcome = 'not failed'
+      return found && { user: found, inDirectory: true }
+    } catch (error) {
+      if (directory.checks(name)) outcome = 'not failed'
+      throw error
+    } finally {
+      await settle(outcome)
+    }
+  }
+
+  /**
+   * Compares the password with that of the account. Undefined if the outcome of other attempts has to be known first.
+   * `continues`: the attempt is pending if the password is wrong here, and `settle` must be called.
+   */
+  async #compare(
+    { network, name, hash, plain }: NormalizedCredentials,
+    continues: boolean,
+  ): Promise<{ readonly user?: UserRow | undefined; readonly settle?: Settle } | undefined> {
     // Other attempts from this address may have failed while this one was queued.
-    const settle = await this.#limiter.begin(network, name)
-    let matching: UserRow | undefined
+    const settle = await this.#limiter.beginNow(network, name)
+    if (settle === undefined) return undefined
+    let user: UserRow | undefined
+    let isPending = false
     try {
       const current = await this.#matching(name, hash, plain)
       // Where the new hash cannot be stored, the imported one stays in use.
       const replaces = current !== undefined && isImported(current.passwordHash)
-      matching = replaces ? await this.#replaceImported(current, hash).catch(() => current) : current
+      user = replaces ? await this.#replaceImported(current, hash).catch(() => current) : current
+      isPending = user === undefined && continues
     } finally {
-      await settle(matching === undefined ? 'failed' : 'not failed')
+      if (!isPending) await settle(user === undefined ? 'failed' : 'not failed')
     }
-    return matching
+    return isPending ? { settle } : { user }
   }
 
   /** The account as it is after the comparison, if the password is that of it. */

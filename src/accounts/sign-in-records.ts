@@ -17,9 +17,11 @@ import type { Users } from './users.js'
 /** Sign-ins by protocols that repeat them, and milliseconds until one that goes on is recorded again. */
 const repeated = { max: 10_000, ttl: 3600_000 }
 
-/** Who has signed in, and by what. */
+/** Who has signed in, and by what. `kind`: what proved it in place of a credential of this server,
+ * if that is known before. */
 interface SignedIn {
   readonly user?: Pick<UserRow, 'id' | 'username'> | undefined
+  readonly kind?: SignInProof['kind'] | undefined
   readonly credential?: string | undefined
 }
 
@@ -48,7 +50,8 @@ export class SignInRecords {
    * address, and with the name only if the account exists, because it could be a mistyped password. Of throttled ones,
    * logs one of each network within the time of a lockout, with the number of those that were not logged before it.
    * `work` resolves to who has signed in, and by what if it is not the password; without a user, to nothing that is
-   * recorded. `kind`: what proves it in place of a credential of this server.
+   * recorded. `kind`: what proves it in place of a credential of this server,
+   * if that is known before.
    */
   async during<T extends SignedIn>(
     {
@@ -63,10 +66,10 @@ export class SignInRecords {
     const { users, log, audit } = this.options
     try {
       const result = await work()
-      const { user, credential = kind ?? 'password' } = result
+      const { user, kind: by = kind, credential = by ?? 'password' } = result
       if (user) {
         const actor: Actor = { userId: user.id, name: user.username, protocol, address, credential }
-        await audit?.record({ kind: 'signin.ok', actor, result: 'done', subject: kind })
+        await audit?.record({ kind: 'signin.ok', actor, result: 'done', subject: by })
       }
       return result
     } catch (error) {

@@ -25,6 +25,11 @@ type PrincipalCheck = (principal: Principal) => void
 /** Milliseconds after a sign-in within which it allows changes of credentials (docs/decisions/0042). */
 const recentTime = 10 * 60_000
 
+/** An account that was proved, and by whom, if it was not this server. */
+interface ProvenUser extends Proved {
+  readonly kind: SignInProof['kind'] | undefined
+}
+
 interface SignInOptions {
   readonly users: Pick<Users, 'byName' | 'get'>
   readonly keys: SshKeys
@@ -101,31 +106,35 @@ export class SignIn {
     make: (user: UserRow, hasTwoStep: boolean) => T | Promise<T>,
   ): Promise<T & { readonly user: UserRow }> {
     return this.options.records.during(by, 'http', async () => {
-      const { user, hasTwoStep, onSession } =
-        'prove' in by ? await this.#provenByOthers(by) : { user: await this.#proven(by, 'set-up'), hasTwoStep: false }
+      const { user, kind, hasTwoStep, onSession }: ProvenUser =
+        'prove' in by ? await this.#provenByOthers(by) : await this.#proven(by, 'set-up')
       const session = await make(user, hasTwoStep)
       if (session.made !== undefined) await onSession?.(session.made)
-      return { ...session, user }
+      return { ...session, user, kind }
     })
   }
 
-  /** The account whose password is correct, admitted. For sessions (`set-up`), no cached verification is enough. */
-  async #proven(credentials: Credentials, purpose: 'use' | 'set-up'): Promise<UserRow> {
+  /**
+   * The account whose password is correct, here or in a directory, admitted. For sessions (`set-up`), no cached
+   * verification is enough.
+   */
+  async #proven(credentials: Credentials, purpose: 'use' | 'set-up'): Promise<ProvenUser> {
     const { passwords } = this.options
     const mayRemember = purpose === 'use'
-    const user = await passwords.checkPassword(credentials, { remembered: mayRemember })
-    await this.#admit(user, credentials, { purpose, credential: 'own' })
-    passwords.recordSuccess(credentials, user, { remember: mayRemember && user.otpSecret === '' })
-    return user
+    const verified = await passwords.checkPassword(credentials, { remembered: mayRemember })
+    const { user, inDirectory } = verified
+    await this.#admit(user, credentials, { purpose, credential: inDirectory ? undefined : 'own' })
+    passwords.recordSuccess(credentials, verified, { remember: mayRemember && user.otpSecret === '' })
+    return { user, kind: inDirectory ? 'ldap' : undefined, hasTwoStep: false }
   }
 
   /** The account of a proof, admitted. */
-  async #provenByOthers(by: SignInProof): Promise<Proved> {
+  async #provenByOthers(by: SignInProof): Promise<ProvenUser> {
     const proved = await by.prove()
     const credential = by.kind === 'passkey' ? 'own' : undefined
     await this.#admit(proved.user, by, { purpose: 'set-up', credential, hasTwoStep: proved.hasTwoStep })
     this.options.admission.assertUnchanged(proved.user)
-    return proved
+    return { ...proved, kind: by.kind }
   }
 
   /**
@@ -172,21 +181,24 @@ export class SignIn {
    */
   async byPassword(credentials: Credentials, protocol: ProtocolFacts, check?: PrincipalCheck): Promise<Principal> {
     const { principal } = await this.options.records.during(credentials, protocol.name, async () => {
-      const signedIn = await this.#byPassword(credentials, protocol)
+      const { signedIn, kind } = await this.#byPassword(credentials, protocol)
       check?.(signedIn)
       const { userId, username, credential } = signedIn
       const isKnown =
         protocol.repeatsCredentials === true && this.options.records.isRepeated(signedIn, credentials.address)
-      return { principal: signedIn, ...(!isKnown && { user: { id: userId, username }, credential }) }
+      return { principal: signedIn, ...(!isKnown && { user: { id: userId, username }, credential, kind }) }
     })
     return principal
   }
 
-  async #byPassword(credentials: Credentials, protocol: ProtocolFacts): Promise<Principal> {
+  async #byPassword(
+    credentials: Credentials,
+    protocol: ProtocolFacts,
+  ): Promise<{ readonly signedIn: Principal; readonly kind?: ProvenUser['kind'] }> {
     const appPassword = await this.#byAppPassword(credentials, protocol)
-    if (appPassword !== undefined) return appPassword
-    const user = await this.#proven(credentials, 'use')
-    return this.options.principals.of(user, 'password', { protocol })
+    if (appPassword !== undefined) return { signedIn: appPassword }
+    const { user, kind } = await this.#proven(credentials, 'use')
+    return { signedIn: this.options.principals.of(user, 'password', { protocol }), kind }
   }
 
   /**

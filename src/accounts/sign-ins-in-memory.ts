@@ -2,15 +2,29 @@
  * Attempts to sign in, in the memory of one process. The tables are limited, so that a distributed attack cannot
  * exhaust the memory.
  */
-import type { SignInAge, SignInEvent, SignInFilter, SignInKind, SignInParty } from '../database/tables/sign-ins.js'
+import type {
+  SignInAge,
+  SignInEvent,
+  SignInFilter,
+  SignInKind,
+  SignInParty,
+  SignInAttempt,
+  SignInsOf,
+} from '../database/tables/sign-ins.js'
 import { PairTable } from '../base/bounded-tables.js'
 import type { Store } from '../database/tables.js'
-import type { SignInAttempt, SignInsOf } from '../database/tables/sign-ins.js'
 
 type SignIns = Store['signIns']
 
 /** Maximum events of one entry: no limit counts more. */
 const maxEvents = 16
+
+interface Time {
+  /** In milliseconds. */
+  readonly at: number
+  /** Whether it is an attempt whose outcome is not known. */
+  readonly pending: boolean
+}
 
 /** Times of events of these kinds, newest first. */
 interface Table {
@@ -18,17 +32,14 @@ interface Table {
   /** By which fields they are found. */
   readonly fields: readonly (keyof SignInParty)[]
   /** By the network, or an empty text, and the account; by an empty text and the network without accounts. */
-  readonly times: PairTable<readonly number[]>
+  readonly times: PairTable<readonly Time[]>
 }
 
-/**
- * The attempts to sign in of one process, as the store has those of several. Compares one attempt of an address at a
- * time, so none is ever pending for another.
- */
+/** The attempts to sign in of one process, as the store has those of several. */
 export class SignInsInMemory implements Omit<SignIns, 'sweep'> {
   /** A table for each set of kinds and fields by which events are found. */
   readonly #tables = new Map<string, Table>()
-  /** The ends of attempts that later ones wait for. */
+  /** The ends of checks that later ones of the same address or account wait for. */
   readonly #running = new Map<string, Promise<void>>()
 
   constructor(private readonly now: () => number) {}
@@ -59,48 +70,39 @@ export class SignInsInMemory implements Omit<SignIns, 'sweep'> {
     }
   }
 
-  #agesOf(times: readonly number[]): SignInAge[] {
+  #agesOf(times: readonly Time[]): SignInAge[] {
     const now = this.now()
-    return times.map((time) => ({ age: now - time, pending: false }))
+    return times.map(({ at, pending }) => ({ age: now - at, pending }))
   }
 
   async attempt(event: SignInEvent, check: Parameters<SignIns['attempt']>[1]): Promise<SignInAttempt | undefined> {
-    const isCode = event.kind === 'code'
-    const key = isCode ? `code ${event.account}` : event.network
+    const key = event.kind === 'code' ? `code ${event.account}` : event.network
     while (this.#running.has(key)) await this.#running.get(key)
     let end: () => void = () => undefined
     this.#running.set(key, new Promise((resolve) => (end = resolve)))
-    const drop = async () => {
+    try {
+      if (!(await check((filter, limit) => this.newest(filter, limit)))) return undefined
+      const pending = { at: this.now(), pending: true }
+      this.#change(event, (times) => [pending, ...times])
+      const settle = async (...outcome: readonly Time[]) => {
+        this.#change(event, (times) => [...outcome, ...times.filter((time) => time !== pending)])
+      }
+      return { drop: () => settle(), fail: () => settle({ at: this.now(), pending: false }) }
+    } finally {
       this.#running.delete(key)
       end()
     }
-    let attempt: SignInAttempt | undefined
-    try {
-      const isAllowed = await check((filter, limit) => this.newest(filter, limit))
-      if (isAllowed) attempt = isCode ? this.#recorded(event) : { drop, fail: () => this.record(event).then(drop) }
-    } finally {
-      if (isCode || attempt === undefined) await drop()
-    }
-    return attempt
-  }
-
-  /** A code counts as wrong until it is dropped. */
-  #recorded(event: SignInEvent): SignInAttempt {
-    const time = this.now()
-    this.#change(event, (times) => [time, ...times])
-    const drop = async () => this.#change(event, (times) => times.filter((_, n) => n !== times.indexOf(time)))
-    return { drop, fail: async () => undefined }
   }
 
   async record(event: SignInEvent): Promise<void> {
-    this.#change(event, (times) => [this.now(), ...times])
+    this.#change(event, (times) => [{ at: this.now(), pending: false }, ...times])
   }
 
   async replace(event: SignInEvent): Promise<void> {
-    this.#change(event, () => [this.now()])
+    this.#change(event, () => [{ at: this.now(), pending: false }])
   }
 
-  #change(event: SignInEvent, changed: (times: readonly number[]) => readonly number[]): void {
+  #change(event: SignInEvent, changed: (times: readonly Time[]) => readonly Time[]): void {
     for (const filter of filtersOf(event)) {
       const { table, key } = this.#find(filter)
       table.times.set(...key, changed(table.times.get(...key) ?? []).slice(0, maxEvents))

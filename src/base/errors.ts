@@ -114,6 +114,8 @@ const details = {
   two_step_set_up_required: 'this account must set up two-step verification first',
   provider_required: 'this account signs in at its provider only',
   provider_sign_in_due: 'this account must sign in at its provider first',
+  identity_refused: 'this identity may not sign in here',
+  directory_silent: 'the password cannot be checked, because the directory does not answer',
   guest_disabled: 'the guest account is disabled',
   password_changed: 'the password has been changed',
   token_revoked: 'the token is not valid, or was revoked',

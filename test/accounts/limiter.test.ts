@@ -649,6 +649,7 @@ void t.test('the code of one account does not wait for that of another', async (
     useOtpStep: async () => true,
     useRecoveryCode: async () => false,
     replaceHash: async () => undefined,
+    directory: () => undefined,
     limiter: limiterInMemory(() => now),
     codeLimiter: { countAttempt: (userId) => (userId === 1 ? stuck : Promise.resolve(async () => undefined)) },
     hashes,

@@ -155,6 +155,8 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
   two_step_set_up_required: ({ reason }) => reason,
   provider_required: ({ reason }) => reason,
   provider_sign_in_due: ({ reason }) => reason,
+  identity_refused: { code: 400, text: ({ reason }) => reason },
+  directory_silent: ({ reason }) => reason,
   guest_disabled: 'Guest user is disabled, login please',
   password_changed: 'Password has been changed, login please',
   token_revoked: 'token is invalidated',

@@ -1,0 +1,19 @@
+/** A directory of another server that checks passwords, as the accounts see it. */
+import type { UserRow } from '../database/tables/accounts.js'
+import type { Requester } from './fair-queue.js'
+
+export interface PasswordDirectory {
+  /** Whether it is used. */
+  readonly isOn: boolean
+  /** Milliseconds after which a password is refused at the earliest: the time of an answer tells nothing then. */
+  readonly refusalTime: number
+  /** Whether it checks the password of the account of this name. False for an account that it knows nothing of. */
+  checks(name: string): boolean
+  /**
+   * Asks for a password that is not that of an account here. Resolves to the account, which is made if there is none;
+   * undefined if the password is wrong there too, or not for the account of this name. Rejects with `unavailable` if
+   * there is no answer, with `throttled` if too many wait, with `aborted`, and with `denied` if the password is right
+   * but the person may not sign in.
+   */
+  check(name: string, password: string, requester: Requester): Promise<UserRow | undefined>
+}

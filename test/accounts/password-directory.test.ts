@@ -1,0 +1,136 @@
+/** Passwords that a directory checks: when it is asked, what is counted and what is remembered. */
+import t from 'tap'
+import type { PasswordDirectory } from '../../src/accounts/password-directory.js'
+import { FairQueue } from '../../src/accounts/fair-queue.js'
+import { GatewayError } from '../../src/base/errors.js'
+import type { UserRow } from '../../src/database/tables/accounts.js'
+import { adaPassword, credentials, fixture } from './accounts-fixture.js'
+import '../fast-hashes.js'
+
+const webdav = { name: 'webdav', appPasswords: true, permissions: {} } as never
+
+const wrong = { code: 'unauthenticated', detail: 'wrong_credentials' }
+const silent = { code: 'unavailable', detail: 'directory_silent' }
+const throttled = { code: 'throttled', detail: 'sign_in_throttled' }
+
+/** A directory that knows the password `there` of everybody, as that of `user`. */
+function directoryOf(user: () => UserRow | undefined) {
+  const asked: string[] = []
+  const directory = {
+    isOn: true as boolean,
+    refusalTime: 0,
+    /** Called before each answer. */
+    before: async (): Promise<void> => undefined,
+    checks: (name: string) => name !== 'ada',
+    check: async (name: string, password: string) => {
+      asked.push(`${name} ${password}`)
+      await directory.before()
+      return password === 'there' ? user() : undefined
+    },
+  } satisfies PasswordDirectory & Record<string, unknown>
+  return { directory, asked }
+}
+
+void t.test('a directory is asked for passwords that no account here has', async (t) => {
+  const { accounts, ada } = await fixture(t)
+  const { directory, asked } = directoryOf(() => ada)
+  accounts.useDirectory(directory)
+  await accounts.signIn.issueToken(credentials())
+  t.same(asked, [], 'this one is here')
+  await accounts.signIn.issueToken(credentials({ username: 'ADA', plain: 'there' }))
+  await t.rejects(accounts.signIn.issueToken(credentials({ username: 'ADA', plain: 'x' })), wrong)
+  t.same(asked, ['ADA there', 'ADA x'])
+  const unasked = [
+    credentials({ username: 'ADA', plain: '' }),
+    { ...credentials({ username: 'ADA' }), password: { hash: 'a'.repeat(64) } },
+    credentials({ username: 'x'.repeat(256), plain: 'there' }),
+    credentials({ username: 'a\0b', plain: 'there' }),
+  ]
+  for (const each of unasked) await t.rejects(accounts.signIn.issueToken(each), wrong)
+  directory.isOn = false
+  await t.rejects(accounts.signIn.issueToken(credentials({ username: 'ADA', plain: 'there' })))
+  t.equal(asked.length, 2)
+})
+
+void t.test('the word of a directory is remembered for a minute, whether it is used or not', async (t) => {
+  const { accounts, ada, clock } = await fixture(t)
+  const { directory, asked } = directoryOf(() => accounts.users.get(ada.id))
+  accounts.useDirectory(directory)
+  const sent = credentials({ username: 'ADA', plain: 'there' })
+  for (const seconds of [0, 25, 25]) {
+    clock.time += seconds * 1000
+    t.match(await accounts.signIn.byPassword({ ...sent }, webdav), { username: 'ada' })
+  }
+  t.equal(asked.length, 1)
+  clock.time += 11_000
+  await accounts.signIn.byPassword({ ...sent }, webdav)
+  t.equal(asked.length, 2)
+  await accounts.users.update(ada.id, { basePath: '/elsewhere' })
+  await accounts.signIn.byPassword({ ...sent }, webdav)
+  t.equal(asked.length, 3, 'the account has changed')
+})
+
+void t.test('failures count before the directory is asked, and not if it does not answer', async (t) => {
+  const { accounts, ada } = await fixture(t)
+  const { directory, asked } = directoryOf(() => ada)
+  accounts.useDirectory(directory)
+  const address = '198.51.100.1'
+  const guess = (n: number) =>
+    accounts.signIn.issueToken(credentials({ username: 'ADA', plain: `guess ${n}`, address }))
+  const guesses = await Promise.allSettled(Array.from({ length: 12 }, (_, n) => guess(n)))
+  const details = guesses.map((each) =>
+    each.status === 'rejected' ? (each.reason as GatewayError).detail : 'signed in',
+  )
+  t.equal(details.filter((detail) => detail === 'wrong_credentials').length, 5)
+  t.equal(details.filter((detail) => detail === 'sign_in_throttled').length, 7)
+  t.equal(asked.length, 5)
+
+  directory.before = () => Promise.reject(new GatewayError('unavailable', { detail: 'directory_silent' }))
+  const elsewhere = '198.51.100.2'
+  for (let n = 0; n < 7; n++) {
+    const sent = credentials({ username: 'ADA', plain: 'x', address: elsewhere })
+    await t.rejects(accounts.signIn.issueToken(sent), silent)
+  }
+  await accounts.signIn.issueToken(credentials({ address: elsewhere }))
+  for (let n = 0; n < 5; n++) {
+    const sent = credentials({ plain: 'x', address: elsewhere })
+    await t.rejects(accounts.signIn.issueToken(sent), silent)
+  }
+  const locked = accounts.signIn.issueToken(credentials({ address: elsewhere }))
+  await t.rejects(locked, throttled, 'the password of ada was compared here')
+})
+
+void t.test('whoever waits for the directory keeps nobody from a comparison here', async (t) => {
+  const { accounts, ada } = await fixture(t)
+  const { directory, asked } = directoryOf(() => ada)
+  accounts.useDirectory(directory)
+  let release: () => void = () => undefined
+  const released = new Promise<void>((resolve) => (release = resolve))
+  directory.before = () => released
+  const address = '198.51.100.3'
+  let settled = 0
+  const waiting = Array.from({ length: 8 }, async (_, n) => {
+    const sent = credentials({ username: `x${n}`, plain: 'x', address })
+    await accounts.signIn.issueToken(sent).catch(() => settled++)
+  })
+  while (asked.length < 5) await new Promise((resolve) => setImmediate(resolve))
+  await accounts.signIn.issueToken(credentials({ plain: adaPassword }))
+  t.equal(settled, 0)
+  release()
+  await Promise.all(waiting)
+})
+
+void t.test('a queue of several places runs as many jobs at once', async (t) => {
+  const queue = new FairQueue(undefined, 2)
+  const ends: (() => void)[] = []
+  const job = () => queue.run({ party: { network: 'a' } }, () => new Promise<void>((resolve) => ends.push(resolve)))
+  const jobs = [job(), job(), job()]
+  await new Promise((resolve) => setImmediate(resolve))
+  t.equal(ends.length, 2)
+  ends[0]?.()
+  await jobs[0]
+  await new Promise((resolve) => setImmediate(resolve))
+  t.equal(ends.length, 3)
+  for (const end of ends) end()
+  await Promise.all(jobs)
+})
