@@ -1,5 +1,22 @@
 /** The settings of single sign-on: first those that clients of the API know. */
+import { z } from 'zod'
+import { GatewayError } from '../base/errors.js'
 import type { SettingRows } from './settings-table.js'
+
+const mapSchema = z.record(z.string(), z.string())
+
+/**
+ * Names of groups here, by the names of groups at a provider or in a directory. Throws `invalid` unless the text is
+ * empty or a JSON object of texts.
+ */
+export function groupMap(text: string): Readonly<Record<string, string>> {
+  if (text.trim() === '') return {}
+  try {
+    return mapSchema.parse(JSON.parse(text))
+  } catch (error) {
+    throw new GatewayError('invalid', { reason: 'it must be a JSON object of group names', cause: error })
+  }
+}
 
 export const singleSignOnSettings: SettingRows = {
   sso_login_enabled: ['bool', 'false', 'public', 'Clients offer single sign-on.'],

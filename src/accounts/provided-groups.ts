@@ -1,0 +1,59 @@
+/** Memberships that a provider or directory decides. Those that an admin has given are unchanged. */
+import { groupMap } from '../settings/sign-in-settings.js'
+import type { Group, Groups } from './groups.js'
+import type { Users } from './users.js'
+
+/** The group whose members are admins because their provider or directory says so. It is made when it is needed. */
+export const providedAdmins = 'admins by provider'
+
+/** The groups that a provider or directory manages, as the settings say. */
+export interface ProvidedGroups {
+  /** JSON: the names of groups here, by their names there. Empty: none. */
+  readonly map: string
+  /** The groups there whose members are admins here. */
+  readonly admins: readonly string[]
+}
+
+/** The names in a setting: one in each line, or separated by commas. */
+export function namesIn(text: string): readonly string[] {
+  return text
+    .split(/[,\n]/)
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+}
+
+/**
+ * Makes the user a member of those managed groups that its groups there (`values`) lead to, and of no other managed
+ * ones. Groups that do not exist here are ignored. Rejects as `Users.update`.
+ */
+export async function applyProvidedGroups(
+  accounts: {
+    readonly users: Pick<Users, 'update'>
+    readonly groups: Pick<Groups, 'byName' | 'create' | 'of'>
+  },
+  userId: number,
+  values: readonly string[],
+  { map, admins }: ProvidedGroups,
+): Promise<void> {
+  const { users, groups } = accounts
+  const byName = new Map<string, Group>()
+  const there = new Set(values)
+  const names = Object.entries(groupMap(map))
+  const isAdmin = admins.some((name) => there.has(name))
+  for (const name of [...names.map(([, here]) => here), providedAdmins]) {
+    const group = groups.byName(name)
+    if (group !== undefined) byName.set(name, group)
+  }
+  if (isAdmin && !byName.has(providedAdmins)) {
+    const fields = { name: providedAdmins, description: '', permission: 0, admin: true, members: [] }
+    byName.set(providedAdmins, await groups.create(fields))
+  }
+  const granted = names.filter(([name]) => there.has(name)).map(([, here]) => here)
+  if (isAdmin) granted.push(providedAdmins)
+  const grantedIds = new Set(granted.flatMap((name) => byName.get(name)?.id ?? []))
+  const managed = new Set([...byName.values()].map(({ id }) => id))
+  const own = groups.of(userId).groups
+  const next = [...own.filter((id) => !managed.has(id)), ...grantedIds]
+  const isSame = next.length === own.length && next.every((id) => own.includes(id))
+  if (!isSame) await users.update(userId, {}, undefined, { groups: next })
+}
