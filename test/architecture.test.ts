@@ -49,8 +49,9 @@ offline-downloads         base contract net database settings accounts storage m
 uploads                   base contract accounts transfer tree
 shares                    base contract net database audit accounts storage tree
 webhooks                  base contract net database audit
+sign-in                   base net settings accounts
 installation              base contract net database settings accounts mounts tree offline-downloads shares
-gateway                   base contract net database settings audit accounts storage cluster locks mounts transfer download-urls search tree tasks offline-downloads uploads shares webhooks installation
+gateway                   base contract net database settings audit accounts storage cluster locks mounts transfer download-urls search tree tasks offline-downloads uploads shares webhooks sign-in installation
 drivers/lib               base contract
 drivers/lib/streams       base contract
 drivers/lib/http          base contract drivers/lib drivers/lib/streams

@@ -12,13 +12,13 @@ interface Program {
   /** A file that exists if it is installed, for what is not a program in PATH. */
   readonly file?: string
   /**
-   * Whether its package conflicts with another one of this table, and is unpacked in `unpackedFolder` instead of
-   * installed.
+   * Whether its package conflicts with another one of this table, or would start a service, and is unpacked in
+   * `unpackedFolder` instead of installed.
    */
   readonly unpacked?: true
 }
 
-/** Packages that conflict with others of the table are unpacked in this folder and run from it. */
+/** Packages that are not installed are unpacked in this folder and run from it. */
 const unpackedFolder = '/opt/tidegate-test-programs'
 
 const programs: readonly Program[] = [
@@ -68,6 +68,7 @@ const programs: readonly Program[] = [
   { name: 'vsftpd', package: 'vsftpd' },
   { name: 'pure-ftpd', package: 'pure-ftpd', with: ['libsodium23'], unpacked: true },
   { name: 'pure-pw', package: 'pure-ftpd', unpacked: true },
+  { name: 'slapd', package: 'slapd', with: ['libltdl7', 'libodbc2', 'libwrap0'], unpacked: true },
   { name: 'smbd', package: 'samba' },
   { name: 'smbpasswd', package: 'samba-common-bin' },
   { name: 'smbcontrol', package: 'samba' },

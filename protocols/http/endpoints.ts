@@ -28,6 +28,7 @@ import { consoleSessionEndpoints } from './routes/console-sessions.js'
 import { documentationEndpoints } from './routes/documentation.js'
 import { healthEndpoints } from './routes/health.js'
 import { historyEndpoints } from './routes/history.js'
+import { ldapEndpoints } from './routes/ldap.js'
 import { linkEndpoints } from './routes/link.js'
 import { meEndpoints } from './routes/me.js'
 import { metricsEndpoints } from './routes/metrics.js'
@@ -45,6 +46,7 @@ import { zipEndpoints } from './routes/zip.js'
 export const endpoints: readonly Endpoint[] = [
   ...publicEndpoints,
   ...authEndpoints,
+  ...ldapEndpoints,
   ...twoStepEndpoints,
   ...meEndpoints,
   ...appPasswordEndpoints,

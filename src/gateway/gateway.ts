@@ -25,6 +25,7 @@ import { searchCloseTimeout, type Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { VisitorAccess } from '../shares/visitor-access.js'
 import type { Shares } from '../shares/shares.js'
+import type { LdapSignIn } from '../sign-in/ldap-sign-in.js'
 import type { Spool } from '../storage/fallbacks/spool.js'
 import type { Task } from '../tasks/task.js'
 import { tasksCloseTimeout } from '../tasks/task-runs.js'
@@ -67,6 +68,7 @@ export class Gateway {
   isDraining = false
   readonly audit: Audit
   readonly accounts: Accounts
+  readonly ldap: LdapSignIn
   readonly settings: Settings
   readonly signedUrls: SignedUrls
   readonly tasks: Tasks
@@ -106,6 +108,7 @@ export class Gateway {
     this.listening = { addresses: options.config.addresses, fingerprints: {} }
     this.audit = parts.audit
     this.accounts = parts.accounts
+    this.ldap = parts.ldap
     this.settings = parts.settings
     this.signedUrls = parts.signedUrls
     this.tasks = parts.tasks

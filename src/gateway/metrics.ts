@@ -8,11 +8,13 @@ import type { Events } from '../storage/events.js'
 import { mountStates, type Mounts } from '../mounts/mounts.js'
 import type { TransferEvent } from '../storage/transfer-meter.js'
 import { taskKinds, taskStates } from '../tasks/task.js'
+import type { LdapSignIn } from '../sign-in/ldap-sign-in.js'
 import type { Tasks } from '../tasks/tasks.js'
 
 interface MetricsDependencies {
   readonly audit: Pick<Audit, 'on' | 'lost'>
   readonly events: Pick<Events, 'onTransfer'>
+  readonly ldap: Pick<LdapSignIn, 'counts'>
   readonly tasks: Pick<Tasks, 'all'>
   readonly mounts: Pick<Mounts, 'states'>
 }
@@ -31,7 +33,7 @@ export class Metrics {
   readonly #registry = new Registry()
   #hasProcessMetrics = false
 
-  constructor({ audit, events, tasks, mounts }: MetricsDependencies) {
+  constructor({ audit, events, ldap, tasks, mounts }: MetricsDependencies) {
     const registers = [this.#registry]
     const labelNames = ['protocol', 'storage', 'direction', 'outcome'] as const
     const series = new Map<string, Series>()
@@ -99,6 +101,16 @@ export class Metrics {
       collect() {
         this.reset()
         this.inc(audit.lost)
+      },
+    })
+    new Counter({
+      name: 'tidegate_ldap_requests_total',
+      help: 'Sign-ins and look-ups by the LDAP directory: answered, refused by it, or without an answer (silent).',
+      labelNames: ['outcome'] as const,
+      registers,
+      collect() {
+        this.reset()
+        for (const [outcome, count] of Object.entries(ldap.counts)) this.inc({ outcome }, count)
       },
     })
     new Gauge({

@@ -37,6 +37,7 @@ import { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
 import { Search, type SearchRequest } from '../search/search.js'
 import { settingDefinitions, type ProtocolWithSettings } from '../settings/settings-table.js'
 import { Settings } from '../settings/settings.js'
+import { LdapSignIn } from '../sign-in/ldap-sign-in.js'
 import { ShareUploads } from '../shares/share-uploads.js'
 import { SharedTree } from '../shares/shared-tree.js'
 import { VisitorAccess } from '../shares/visitor-access.js'
@@ -104,6 +105,7 @@ interface Core {
   readonly audit: Audit
   readonly traffic: Traffic
   readonly accounts: Accounts
+  readonly ldap: LdapSignIn
   readonly mounts: Mounts
   readonly mountedTree: MountedTree
   readonly rules: Rules
@@ -150,7 +152,13 @@ export async function openParts(options: GatewayOptions, closing: Closing): Prom
   const tree = treeOf(core, storages, search)
   const jobs = await loadJobs(core, storages, tree, closing)
   const visitorAccess = openVisitorAccess(core, tree, closing)
-  const metrics = new Metrics({ audit: core.audit, events: core.events, tasks: jobs.tasks, mounts: core.mounts })
+  const metrics = new Metrics({
+    audit: core.audit,
+    events: core.events,
+    ldap: core.ldap,
+    tasks: jobs.tasks,
+    mounts: core.mounts,
+  })
   followChanges(core, storages, search, closing)
   await startWork(core, storages, jobs, options.onEnded)
   await deliver(core, closing)
@@ -185,6 +193,10 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   audit.on(traffic.count)
   const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log, cluster, audit })
   closing.add(() => accounts.close())
+  const ldap = new LdapSignIn({ accounts, settings, egress, log })
+  accounts.useDirectory(ldap)
+  ldap.start()
+  closing.add(() => ldap.close())
   const mounts = new Mounts()
   const mountedTree = new MountedTree(mounts, log)
   const foldedPath = (path: Path) => mounts.caseFoldedPath(path)
@@ -218,7 +230,21 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   const limits = cluster.limits(settings)
   const bandwidth = new Bandwidth(limits)
   return {
-    ...{ config, log, driverTypes, protocols, store, events, cluster, settings, limits, audit, traffic, accounts },
+    ...{
+      config,
+      log,
+      driverTypes,
+      protocols,
+      store,
+      events,
+      cluster,
+      settings,
+      limits,
+      audit,
+      traffic,
+      accounts,
+      ldap,
+    },
     ...{ mounts, mountedTree, rules, grants, shares, followers, locks, signedUrls, spool, bandwidth, egress, webhooks },
   }
 }

@@ -13,6 +13,7 @@ import type { Cluster } from '../cluster/cluster.js'
 import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { VisitorAccess } from '../shares/visitor-access.js'
+import type { LdapSignIn } from '../sign-in/ldap-sign-in.js'
 import type { Shares } from '../shares/shares.js'
 import type { Tasks } from '../tasks/tasks.js'
 import type { Rules } from '../tree/folder-rules.js'
@@ -99,6 +100,7 @@ export interface ProtocolGateway extends Pick<
   readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'setStorageFolder' | 'toolNames'>
   readonly grants: Pick<Grants, 'check' | 'of' | 'reload' | 'replace'>
   readonly imports: Pick<UploadedImports, 'run'>
+  readonly ldap: Pick<LdapSignIn, 'isOn' | 'link'>
   readonly listening: Listening
   readonly locks: Pick<Locks, 'break' | 'know' | 'list'>
   readonly logTail: Pick<LogTail, 'after' | 'lastId'>

@@ -7,6 +7,7 @@ import { GatewayError } from '../base/errors.js'
 import { compilePatterns, patternLines, type Pattern } from '../base/patterns.js'
 import type { DriverDescription } from '../contract/driver-type.js'
 import { hostAndPort, parseNetworks, syslogServer } from '../net/addresses.js'
+import { ldapSettings } from './ldap-settings.js'
 import { singleSignOnSettings } from './sign-in-settings.js'
 
 /** The groups in display order. */
@@ -255,6 +256,7 @@ export const coreSettings: readonly SettingDefinition[] = [
     max_index_depth: ['number', '20', 'private', 'Maximum depth of indexed entries, in path segments.'],
   }),
   ...inGroup('singleSignOn', singleSignOnSettings, { inForce: false }),
+  ...inGroup('ldap', ldapSettings(checkAbsolutePath)),
   ...inGroup('traffic', {
     offline_download_task_threads_num: [
       'number',

@@ -167,23 +167,6 @@ const table: readonly SettingDefinition[] = [
       'Maximum writes per second that update the search index. 0: no limit.',
     ],
   }),
-  ...atEndOf('ldap', {
-    ldap_login_enabled: ['bool', 'false', 'public', 'Clients offer to sign in with LDAP.'],
-    ldap_server: ['string', '', 'private', 'URL of the server: ldap:// or ldaps://.'],
-    ldap_skip_tls_verify: ['bool', 'false', 'private', 'The certificate of the server is not verified.'],
-    ldap_manager_dn: ['string', '', 'private', 'DN of the account that searches for users.'],
-    ldap_manager_password: ['string', '', 'private', 'Password of that account.', { secret: true }],
-    ldap_user_search_base: ['string', '', 'private', 'Base DN of the search for users.'],
-    ldap_user_search_filter: [
-      'string',
-      '(uid=%s)',
-      'private',
-      'Filter of the search for a user; %s is replaced with the user name.',
-    ],
-    ldap_default_dir: ['string', '/', 'private', 'Base folder of accounts that are created at the first sign-in.'],
-    ldap_default_permission: ['number', '0', 'private', 'Permissions of these accounts, as the sum of their bits.'],
-    ldap_login_tips: ['string', 'login with ldap', 'public', 'Text shown with the LDAP sign-in.'],
-  }),
   ...atEndOf('s3', {
     s3_access_key_id: ['string', '', 'private', 'Access key of the S3 protocol.'],
     s3_secret_access_key: ['string', '', 'private', 'Secret key of the S3 protocol.', { secret: true }],

@@ -11,7 +11,7 @@ import { clearSessionCookie, consoleSecretOf, isSameOrigin, setSessionCookie } f
 
 const nameField = { username: requiredText.meta({ example: 'ann' }) }
 const codeField = { otp_code: oneTimeCode.describe('Six digits of the authenticator app, or a recovery code.') }
-const plainFields = z.object({ ...nameField, password: text.meta({ example: 'secret' }), ...codeField })
+export const plainFields = z.object({ ...nameField, password: text.meta({ example: 'secret' }), ...codeField })
 const hashFields = z.object({
   ...nameField,
   password: text
@@ -25,7 +25,9 @@ const consoleFields = plainFields.extend({
   remember: flag.describe('Whether the browser stores the cookie when it is closed.'),
 })
 const confirmationFields = plainFields.omit({ username: true })
-const tokenData = z.object({ token: z.string().describe('The value of the header `Authorization` in later requests.') })
+export const tokenData = z.object({
+  token: z.string().describe('The value of the header `Authorization` in later requests.'),
+})
 
 const admissionDetails = [
   'account_disabled',
@@ -35,7 +37,7 @@ const admissionDetails = [
   'provider_sign_in_due',
 ] as const
 
-const refusals: readonly Refusal[] = [
+export const signInRefusals: readonly Refusal[] = [
   { ...coreRefusal('unauthenticated', { detail: 'wrong_credentials' }), code: 400 },
   ...admissionDetails.map((detail) => ({
     ...coreRefusal('denied', { detail }, 'the password is correct'),
@@ -52,6 +54,8 @@ const refusals: readonly Refusal[] = [
     { detail: 'sign_in_throttled' },
     'the limit of failed sign-ins or of concurrent sign-ins of the address, or of wrong codes of the account, is reached',
   ),
+  coreRefusal('denied', { detail: 'identity_refused' }, 'the password is correct in the LDAP directory'),
+  coreRefusal('unavailable', { detail: 'directory_silent' }, 'the password is none of this server'),
 ]
 
 const otherOrigin: Refusal = { code: 403, text: 'the request comes from a page of another site', error: 'denied' }
@@ -76,7 +80,7 @@ export const authEndpoints = [
     fields: plainFields,
     bodyLimit: signInBodyLimit,
     data: tokenData,
-    refusals,
+    refusals: signInRefusals,
     answer: async (call) => ({ token: await issueToken(call, { plain: call.fields.password }) }),
   }),
   endpoint({
@@ -88,7 +92,7 @@ export const authEndpoints = [
     fields: hashFields,
     bodyLimit: signInBodyLimit,
     data: tokenData,
-    refusals,
+    refusals: signInRefusals,
     answer: async (call) => ({ token: await issueToken(call, { hash: call.fields.password }) }),
   }),
   endpoint({
@@ -102,7 +106,7 @@ export const authEndpoints = [
     access: 'anybody',
     fields: consoleFields,
     bodyLimit: signInBodyLimit,
-    refusals: [...refusals, otherOrigin],
+    refusals: [...signInRefusals, otherOrigin],
     async answer(call) {
       const { api, context, fields } = call
       // Otherwise another site could sign a visitor in to an account of its own.
@@ -127,7 +131,7 @@ export const authEndpoints = [
     setsUpTwoStep: true,
     fields: confirmationFields,
     bodyLimit: signInBodyLimit,
-    refusals: [...refusals, noConsoleSession],
+    refusals: [...signInRefusals, noConsoleSession],
     async answer({ api, context, fields: { password, otp_code: code } }) {
       const secret = consoleSecretOf(api, context.req)
       if (secret === undefined) throw refused(noConsoleSession)
@@ -157,7 +161,7 @@ export const authEndpoints = [
 ]
 
 /** Signs in and resolves to a token. */
-async function issueToken(
+export async function issueToken(
   call: Call<z.output<typeof plainFields>>,
   password: Credentials['password'],
 ): Promise<string> {

@@ -107,7 +107,15 @@ const table: Readonly<Record<number, string>> = {
     ldap_user_search_filter string (uid=%s) p
     ldap_default_dir string / p
     ldap_default_permission number 0 p
-    ldap_login_tips string …`,
+    ldap_login_tips string …
+    ldap_start_tls bool false p
+    ldap_ca_file string … p
+    ldap_username_attribute string uid p
+    ldap_group_search_base string … p
+    ldap_nested_groups bool false p
+    ldap_group_map text … p
+    ldap_required_group_dn string … p
+    ldap_admin_group_dn string … p`,
   9: `s3_access_key_id string … p
     s3_secret_access_key string … p
     s3_buckets string [] p`,

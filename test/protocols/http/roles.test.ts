@@ -241,6 +241,11 @@ const table: Readonly<Record<string, Row>> = {
       body: { username: 'somebody', password: '0ee0be47182acad90a4307dd35cc06d901875e870b2637955a1188637ee56675' },
     }),
   },
+  // Not enabled.
+  'post /api/auth/login/ldap': {
+    codes: [403, 403, 403, 403, 403],
+    call: () => ({ body: { username: 'somebody', password: 'password' } }),
+  },
   'post /api/auth/session': {
     codes: everybody,
     call: () => ({ body: { username: 'somebody', password: 'password' } }),
@@ -365,6 +370,10 @@ const table: Readonly<Record<string, Row>> = {
   'post /api/admin/user/delete': { codes: adminOnly, call: async (stage) => stage.of(await stage.user()) },
   'post /api/admin/user/cancel_2fa': { codes: adminOnly, call: (stage) => stage.of(stage.somebody) },
   'post /api/admin/user/del_cache': { codes: adminOnly, call: ({ path }) => ({ target: `${path}?username=somebody` }) },
+  'post /api/admin/user/link_ldap': {
+    codes: [401, 403, 403, 403, 403],
+    call: (stage) => ({ body: { id: stage.somebody, name: 'somebody' } }),
+  },
   'get /api/admin/user/sshkey/list': {
     codes: adminOnly,
     call: (stage) => stage.of(stage.somebody, 'uid'),

@@ -44,6 +44,7 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/admin/user/cancel_2fa',
     '/api/admin/user/create',
     '/api/admin/user/delete',
+    '/api/admin/user/link_ldap',
     '/api/admin/user/sshkey/delete',
     '/api/admin/user/update',
     '/api/admin/webhook/create',
@@ -88,6 +89,7 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/admin/webhook/test',
     '/api/auth/login', // sign-ins, which require the password
     '/api/auth/login/hash',
+    '/api/auth/login/ldap',
     '/api/auth/session',
     '/api/auth/session/confirm',
     '/api/me/session/delete', // ending sessions must be quick

@@ -1,0 +1,247 @@
+/** People in an LDAP directory: found by a search, and proved by a bind with their password (RFC 4513 §5.1.3). */
+import type { Client, Entry, Filter } from 'ldapts'
+import { GatewayError } from '../base/errors.js'
+import { inDirectory, type DirectoryEgress, type DirectoryServer } from './ldap-connection.js'
+
+export interface DirectorySettings extends DirectoryServer {
+  /** Who searches. An empty name or password: nobody, which is anonymous. */
+  readonly manager: { readonly dn: string; readonly password: string }
+  /** The DN below which people are searched. */
+  readonly base: string
+  /** Finds the entry of a name, which replaces each `%s` (RFC 4515). */
+  readonly filter: string
+  /** The attribute with the name of the account. */
+  readonly nameAttribute: string
+  /** The DN below which groups are searched by their members; empty: those of the attribute `memberOf` are used. */
+  readonly groupBase: string
+  /** Whether a group counts if it is reached through others: by a matching rule of Active Directory. */
+  readonly nestedGroups: boolean
+}
+
+/** Who is searched: whoever has a name, or the person that an identity is of. */
+export type Wanted =
+  { readonly name: string; readonly subject?: never } | { readonly subject: string; readonly name?: never }
+
+export interface Person {
+  /** Identifies the entry for ever, also when it is renamed: an attribute and its value, as `entryUUID=VALUE`. */
+  readonly subject: string
+  /** The name of the account there; empty if the entry has none. */
+  readonly name: string
+  /** The DNs of its groups, as `plainDn` writes them. */
+  readonly groups: ReadonlySet<string>
+}
+
+/** Why the password, which is right, cannot be used. */
+export type PersonRefusal = 'account_disabled' | 'account_expired'
+
+/** Attributes that never change while an entry exists: RFC 4530, Active Directory, 389 Directory Server. */
+const stableIds = ['entryUUID', 'objectGUID', 'nsUniqueId'] as const
+const states = ['userAccountControl', 'accountExpires', 'nsAccountLock', 'pwdAccountLockedTime'] as const
+/** Identities that are looked up in one connection. */
+const batch = 50
+const maxGroups = 1000
+/** LDAP_MATCHING_RULE_IN_CHAIN. */
+const inChain = '1.2.840.113556.1.4.1941'
+
+/** The answers to a bind that say no: RFC 4511 §4.1.9, appendix A. Others say that nothing was compared. */
+const refusals = {
+  constraintViolation: 19,
+  noSuchObject: 32,
+  inappropriateAuthentication: 48,
+  invalidCredentials: 49,
+  unwillingToPerform: 53,
+} as const
+/** Why Active Directory refuses a right password: `data` in the text of its answer. */
+const refusalOfData: Readonly<Record<string, PersonRefusal>> = { 533: 'account_disabled', 701: 'account_expired' }
+
+/** A connection, and what is asked by it. */
+interface Asking {
+  readonly client: Client
+  readonly library: typeof import('ldapts')
+  readonly settings: DirectorySettings
+}
+
+export class LdapDirectory {
+  constructor(
+    private readonly settings: DirectorySettings,
+    private readonly egress: DirectoryEgress,
+  ) {}
+
+  /**
+   * The only person who is wanted, if this is its password; undefined for a wrong password, for nobody and for several.
+   * Rejects as `inDirectory`. An empty password, which directories take for an anonymous bind, is wrong.
+   */
+  async prove(wanted: Wanted, password: string): Promise<Person | PersonRefusal | undefined> {
+    return this.#ask(async (asking) => {
+      const entry = await findEntry(asking, wanted)
+      if (entry === undefined || password === '') return undefined
+      const proof = await provesPassword(asking, entry.dn, password)
+      if (proof !== true) return proof
+      // The user may not be allowed to search.
+      if (searchesGroups(asking.settings)) await bindManager(asking)
+      return personOf(asking, entry)
+    })
+  }
+
+  /** The only person who is wanted, without a proof. */
+  async find(wanted: Wanted): Promise<Person | undefined> {
+    return this.#ask(async (asking) => {
+      const entry = await findEntry(asking, wanted)
+      return entry && personOf(asking, entry)
+    })
+  }
+
+  /** Calls `found` with each subject and its person; with undefined if there is none, or its account cannot be used. */
+  async lookUp(subjects: readonly string[], found: (subject: string, person?: Person) => Promise<void>): Promise<void> {
+    for (let at = 0; at < subjects.length; at += batch) {
+      const people = await this.#ask(async (asking) => {
+        const each: [string, Person | undefined][] = []
+        for (const subject of subjects.slice(at, at + batch)) {
+          const entry = await findEntry(asking, { subject })
+          const isUsable = entry !== undefined && !isDisabled(entry)
+          each.push([subject, isUsable ? await personOf(asking, entry) : undefined])
+        }
+        return each
+      })
+      for (const [subject, person] of people) await found(subject, person)
+    }
+  }
+
+  #ask<T>(ask: (asking: Asking) => Promise<T>): Promise<T> {
+    const { settings } = this
+    return inDirectory(settings, this.egress, async (client) => {
+      const asking = { client, library: await import('ldapts'), settings }
+      await bindManager(asking)
+      return ask(asking)
+    })
+  }
+}
+
+async function bindManager({ client, settings: { manager } }: Asking): Promise<void> {
+  if (manager.dn !== '' && manager.password !== '') await client.bind(manager.dn, manager.password)
+}
+
+/** True if it is the password of the entry, undefined if not. */
+async function provesPassword(
+  { client, library: { ResultCodeError } }: Asking,
+  dn: string,
+  password: string,
+): Promise<true | PersonRefusal | undefined> {
+  try {
+    await client.bind(dn, password)
+    return true
+  } catch (error) {
+    const isNo = error instanceof ResultCodeError && (Object.values(refusals) as number[]).includes(error.code)
+    if (!isNo) throw error
+    return refusalOfData[/\bdata ([0-9a-f]{3})\b/.exec(error.message)?.[1] ?? '']
+  }
+}
+
+/** The only entry. References to other servers, which a directory may send too, are not followed. */
+async function findEntry(asking: Asking, wanted: Wanted): Promise<Entry | undefined> {
+  const { client, settings } = asking
+  const { searchEntries } = await client.search(settings.base, {
+    filter: filterOf(asking, wanted),
+    sizeLimit: 2,
+    attributes: [...stableIds, ...states, settings.nameAttribute, 'memberOf'],
+    explicitBufferAttributes: ['objectGUID'],
+  })
+  const [entry, ...others] = searchEntries
+  // A bind without a DN is anonymous, whatever the password.
+  return others.length === 0 && entry?.dn !== '' ? entry : undefined
+}
+
+function filterOf({ library, settings: { filter } }: Asking, wanted: Wanted): Filter {
+  const { AndFilter, EqualityFilter, FilterParser } = library
+  const withName = (value: string) => {
+    try {
+      return FilterParser.parseString(filter.replaceAll('%s', () => value))
+    } catch (error) {
+      throw new GatewayError('invalid', { reason: 'the filter of the search for a user is malformed', cause: error })
+    }
+  }
+  if (wanted.name !== undefined) return withName(escaped(wanted.name))
+  const [attribute = '', value = ''] = wanted.subject.split('=')
+  const isGuid = attribute === 'objectGUID'
+  const ofSubject = new EqualityFilter({ attribute, value: isGuid ? Buffer.from(value, 'hex') : value })
+  return new AndFilter({ filters: [ofSubject, withName('*')] })
+}
+
+/** The text as a value of a filter (RFC 4515 §3). */
+function escaped(text: string): string {
+  return text.replace(/[*()\\\0]/g, (special) => `\\${Buffer.from(special).toString('hex')}`)
+}
+
+async function personOf(asking: Asking, entry: Entry): Promise<Person> {
+  const subject = subjectOf(entry)
+  if (subject === undefined) {
+    throw new GatewayError('invalid', { reason: `the directory shows none of ${stableIds.join(', ')}` })
+  }
+  const name = textsOf(entry, asking.settings.nameAttribute)[0] ?? ''
+  const groups = searchesGroups(asking.settings)
+    ? await searchGroups(asking, entry.dn, name)
+    : textsOf(entry, 'memberOf')
+  return { subject, name, groups: new Set(groups.map(plainDn)) }
+}
+
+function searchesGroups({ groupBase, nestedGroups }: DirectorySettings): boolean {
+  return groupBase !== '' || nestedGroups
+}
+
+async function searchGroups({ client, library, settings }: Asking, dn: string, name: string): Promise<string[]> {
+  const { EqualityFilter, ExtensibleFilter, OrFilter } = library
+  const has = (attribute: string, value: string) => new EqualityFilter({ attribute, value })
+  const filters = [has('member', dn), has('uniqueMember', dn), ...(name === '' ? [] : [has('memberUid', name)])]
+  const nested = new ExtensibleFilter({ matchType: 'member', rule: inChain, value: dn })
+  const { searchEntries } = await client.search(settings.groupBase || settings.base, {
+    filter: settings.nestedGroups ? nested : new OrFilter({ filters }),
+    sizeLimit: maxGroups,
+    attributes: ['1.1'],
+  })
+  return searchEntries.map((group) => group.dn)
+}
+
+/** A DN in a form that spellings of one DN share: as far as they differ in case and in spaces between the parts. */
+export function plainDn(dn: string): string {
+  const parts = dn.split(/(?<!\\)([,=+])/)
+  return parts
+    .map((part) => part.trim())
+    .join('')
+    .toLowerCase()
+}
+
+function subjectOf(entry: Entry): string | undefined {
+  for (const attribute of stableIds) {
+    const [value] = valuesOf(entry, attribute)
+    if (value === undefined) continue
+    const text = attribute === 'objectGUID' ? Buffer.from(value as string).toString('hex') : String(value)
+    return `${attribute}=${text}`
+  }
+  return undefined
+}
+
+/** Whether the account is disabled or expired, by what directories tell of it. */
+function isDisabled(entry: Entry): boolean {
+  const [control, expires, lock, lockedTime] = states.map((state) => textsOf(entry, state)[0] ?? '')
+  const accountDisable = 2
+  // Intervals of 100 ns since 1601; 0 and the largest number: never.
+  const end = Number(expires) / 10_000 - 11_644_473_600_000
+  return (
+    (Number(control) & accountDisable) !== 0 ||
+    (Number(expires) > 0 && end < Date.now()) ||
+    lock?.toLowerCase() === 'true' ||
+    // Locked for ever (draft-behera-ldap-password-policy §5.3.3).
+    lockedTime === '000001010000Z'
+  )
+}
+
+function textsOf(entry: Entry, attribute: string): string[] {
+  return valuesOf(entry, attribute).filter((value) => typeof value === 'string')
+}
+
+/** The values of an attribute, whose name a server may spell in another case. */
+function valuesOf(entry: Entry, attribute: string): (string | Buffer)[] {
+  const name = attribute.toLowerCase()
+  const [, values = []] = Object.entries(entry).find(([key]) => key.toLowerCase() === name) ?? []
+  return Array.isArray(values) ? values : [values]
+}

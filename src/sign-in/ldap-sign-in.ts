@@ -1,0 +1,238 @@
+/** Accounts of people in an LDAP directory: who proves a password there, and who is gone (docs/decisions/0048). */
+import type { Accounts } from '../accounts/accounts.js'
+import { notAdmitted } from '../accounts/errors.js'
+import { FairQueue, type Requester } from '../accounts/fair-queue.js'
+import type { IdentityRow } from '../accounts/identities.js'
+import type { PasswordDirectory } from '../accounts/password-directory.js'
+import { applyProvidedGroups } from '../accounts/provided-groups.js'
+import { nameFault, type UserRow } from '../accounts/users.js'
+import { GatewayError, isGatewayError } from '../base/errors.js'
+import type { Log } from '../base/log.js'
+import { parseUrl } from '../net/web-address.js'
+import type { Settings } from '../settings/settings.js'
+import { groupMap } from '../settings/sign-in-settings.js'
+import type { DirectoryEgress } from './ldap-connection.js'
+import { LdapDirectory, plainDn, type DirectorySettings, type Person } from './ldap-directory.js'
+
+interface LdapSignInOptions {
+  readonly accounts: Pick<Accounts, 'groups' | 'identities' | 'reload' | 'users'>
+  readonly settings: Pick<Settings, 'bool' | 'get' | 'number'>
+  readonly egress: DirectoryEgress
+  readonly log: Pick<Log, 'warn'>
+  /** The time in milliseconds since 1970. */
+  readonly now?: () => number
+}
+
+/** Connections to the directory at once. Others wait. */
+const maxConnections = 4
+/** Milliseconds for which a directory that did not answer is not asked. Then one sign-in asks it. */
+const pause = 10_000
+/** Milliseconds between look-ups of one person, and between two rounds of them. */
+const [lookUpInterval, roundInterval] = [24 * 3600_000, 3600_000]
+
+export class LdapSignIn implements PasswordDirectory {
+  readonly refusalTime = 1000
+  /** How often the directory has answered, has refused what it was asked, and has not answered. */
+  readonly counts = { answered: 0, refused: 0, silent: 0 }
+  readonly #queue = new FairQueue(undefined, maxConnections)
+  /** The server that did not answer, and until when it is not asked, in milliseconds of `performance.now()`. */
+  #silent: { readonly server: string; readonly until: number } | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(private readonly options: LdapSignInOptions) {}
+
+  /** Whether the settings name a directory. */
+  get isOn(): boolean {
+    const { settings } = this.options
+    return settings.bool('ldap_login_enabled') && settings.get('ldap_server') !== ''
+  }
+
+  checks(name: string): boolean {
+    const user = this.options.accounts.users.byName(name)
+    return user === undefined || this.#identityOf(user) !== undefined
+  }
+
+  async check(name: string, password: string, requester: Requester): Promise<UserRow | undefined> {
+    const user = this.options.accounts.users.byName(name)
+    const identity = user && this.#identityOf(user)
+    // The directory is asked for every name, so that the time and a failure tell nothing of the accounts here. Its word
+    // counts for nobody who has an account of another kind.
+    const isOther = user !== undefined && identity === undefined
+    const wanted = identity ? { subject: identity.subject } : { name }
+    const proved = await this.#queue.run(requester, () =>
+      this.#answered((directory) =>
+        isOther ? directory.find(wanted).then(nobody) : directory.prove(wanted, password),
+      ),
+    )
+    if (proved === undefined) return undefined
+    if (typeof proved === 'string') {
+      if (identity !== undefined) await this.options.accounts.identities.lookedUp(identity, false)
+      throw notAdmitted(proved)
+    }
+    return this.#accountOf(proved, name)
+  }
+
+  /**
+   * Links the account to the person of this name; undefined if the directory has not exactly one. Rejects with `exists`
+   * if the person is linked to any account, and with `unavailable`.
+   */
+  async link(userId: number, name: string): Promise<IdentityRow | undefined> {
+    const person = await this.#answered((directory) => directory.find({ name }))
+    if (person === undefined) return undefined
+    const shown = { kind: 'ldap', issuer: this.#issuer, subject: person.subject, name: person.name || name } as const
+    return this.options.accounts.identities.link(userId, shown)
+  }
+
+  /** Looks up each hour who was not confirmed for a day. */
+  start(): void {
+    this.#timer = setInterval(() => void this.lookUp(), roundInterval).unref()
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+  }
+
+  /**
+   * Looks up in the directory, without passwords, who was not confirmed for a day. App passwords and keys of those who
+   * are gone are refused until they are there again.
+   */
+  async lookUp(): Promise<void> {
+    const { accounts, log, now = Date.now } = this.options
+    if (!this.isOn) return
+    const due = accounts.identities
+      .list('ldap')
+      .filter(({ issuer, checked }) => issuer === this.#issuer && now() - checked.getTime() >= lookUpInterval)
+    const bySubject = new Map(due.map((row) => [row.subject, row]))
+    const confirm = async (subject: string, person?: Person): Promise<void> => {
+      const row = bySubject.get(subject)
+      const user = row && accounts.users.get(row.userId)
+      if (row === undefined || user === undefined) return
+      const isThere = person !== undefined && this.#mayEnter(person)
+      await accounts.identities.lookedUp(row, isThere)
+      if (isThere) await this.#provideGroups(user, person)
+      else log.warn({ account: user.username }, 'LDAP: the directory has this user no more, or does not let it in')
+    }
+    await this.#answered((directory) => directory.lookUp([...bySubject.keys()], confirm)).catch(() => undefined)
+  }
+
+  /** The account of a person who was proved, with the groups of the directory. */
+  async #accountOf(person: Person, typedName: string): Promise<UserRow | undefined> {
+    const { users, identities } = this.options.accounts
+    const linked = identities.find(this.#issuer, person.subject)
+    if (!this.#mayEnter(person)) {
+      if (linked !== undefined) await identities.lookedUp(linked, false)
+      const reason = 'sign-in here is for members of a group in the directory of which you are none'
+      throw new GatewayError('denied', { op: 'sign in', detail: 'identity_refused', reason })
+    }
+    const identity = linked ?? (await this.#create(person, typedName))
+    const user = identity && users.get(identity.userId)
+    if (identity === undefined || user === undefined) return undefined
+    await identities.signedIn(identity)
+    await this.#provideGroups(user, person)
+    return users.get(user.id)
+  }
+
+  /** Creates an account. Undefined if its name is taken, or none: whoever has it must not lose it to the directory. */
+  async #create(person: Person, typedName: string): Promise<IdentityRow | undefined> {
+    const { accounts, settings, log } = this.options
+    const { users, identities } = accounts
+    const username = person.name || typedName
+    if (nameFault(username) !== undefined || users.byName(username) !== undefined) {
+      log.warn({ account: username }, 'LDAP: no account was made, because its name is taken or not possible')
+      return undefined
+    }
+    const shown = { kind: 'ldap', issuer: this.#issuer, subject: person.subject, name: username } as const
+    const account = {
+      username,
+      basePath: settings.get('ldap_default_dir').replaceAll('{username}', () => segmentOf(username)),
+      role: 'general',
+      permission: settings.number('ldap_default_permission'),
+      disabled: false,
+      ssoId: '',
+      identity: identities.newRow(shown, true),
+    } as const
+    try {
+      await users.create(account)
+    } catch (error) {
+      // Another process has made it at the same time.
+      if (!isGatewayError(error, 'exists')) throw error
+      await accounts.reload()
+    }
+    return identities.find(this.#issuer, person.subject)
+  }
+
+  #mayEnter({ groups }: Person): boolean {
+    const required = this.options.settings.get('ldap_required_group_dn')
+    return required === '' || groups.has(plainDn(required))
+  }
+
+  async #provideGroups(user: UserRow, person: Person): Promise<void> {
+    const { accounts, settings } = this.options
+    const names = Object.entries(groupMap(settings.get('ldap_group_map'))).map(([dn, name]) => [plainDn(dn), name])
+    const map = JSON.stringify(Object.fromEntries(names))
+    const admins = plainDn(settings.get('ldap_admin_group_dn'))
+    await applyProvidedGroups(accounts, user.id, [...person.groups], { map, admins: admins === '' ? [] : [admins] })
+  }
+
+  #identityOf({ id }: UserRow): IdentityRow | undefined {
+    return this.options.accounts.identities.of(id).find(({ issuer }) => issuer === this.#issuer)
+  }
+
+  /** The issuer of identities: the domain of the directory, or its base, so that its servers can change. */
+  get #issuer(): string {
+    const base = plainDn(this.options.settings.get('ldap_user_search_base'))
+    return `ldap:${/(?:^|,)(dc=.*)$/.exec(base)?.[1] ?? base}`
+  }
+
+  /** Asks the directory. Rejects with `unavailable` if it cannot be asked, and why is in the log. */
+  async #answered<T>(ask: (directory: LdapDirectory) => Promise<T>): Promise<T> {
+    const { settings, egress, log } = this.options
+    const server = settings.get('ldap_server')
+    const isSilent = this.#silent?.server === server
+    const silence = () => ({ server, until: performance.now() + pause })
+    if (isSilent && performance.now() < (this.#silent?.until ?? 0)) throw unanswered()
+    // Others do not ask while this one waits.
+    if (isSilent) this.#silent = silence()
+    try {
+      const result = await ask(new LdapDirectory(directorySettings(settings), egress))
+      this.#silent = undefined
+      this.counts.answered++
+      return result
+    } catch (error) {
+      if (!isGatewayError(error, 'unavailable', 'timeout', 'invalid')) throw error
+      const isRefused = error.code === 'invalid'
+      this.#silent = isRefused ? undefined : silence()
+      this.counts[isRefused ? 'refused' : 'silent']++
+      log.warn({ server, reason: error.reason }, 'LDAP: the directory cannot be asked')
+      throw unanswered(error)
+    }
+  }
+}
+
+function unanswered(cause?: unknown): GatewayError {
+  return new GatewayError('unavailable', { op: 'sign in', detail: 'directory_silent', retryAfter: pause / 1000, cause })
+}
+
+const nobody = () => undefined
+
+function directorySettings(settings: Pick<Settings, 'bool' | 'get'>): DirectorySettings {
+  const url = parseUrl(settings.get('ldap_server'))
+  if (url === undefined) throw new GatewayError('invalid', { reason: 'the address of the server is malformed' })
+  return {
+    url,
+    startTls: settings.bool('ldap_start_tls'),
+    verifiesCertificate: !settings.bool('ldap_skip_tls_verify'),
+    caFile: settings.get('ldap_ca_file'),
+    manager: { dn: settings.get('ldap_manager_dn'), password: settings.get('ldap_manager_password') },
+    base: settings.get('ldap_user_search_base'),
+    filter: settings.get('ldap_user_search_filter'),
+    nameAttribute: settings.get('ldap_username_attribute'),
+    groupBase: settings.get('ldap_group_search_base'),
+    nestedGroups: settings.bool('ldap_nested_groups'),
+  }
+}
+
+/** The name as one segment of a path. */
+function segmentOf(name: string): string {
+  return name.replaceAll(/[/\\]|^\.{1,2}$/g, '_')
+}

@@ -1,0 +1,298 @@
+/** Signing in with the passwords of a real OpenLDAP, over HTTP, WebDAV and SFTP, and with a directory that is dead. */
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { permissionBits } from '../../src/accounts/principal.js'
+import '../fast-hashes.js'
+import { startGateway, withoutNodes, type RunningGateway } from '../gateway.js'
+import { lacks } from '../programs.js'
+import { addUser, basic, everyPermission, packets, post, send, userPassword, type Envelope } from '../security/world.js'
+import { reader, slapdPrograms, startSlapd, suffix, type SlapdServer } from '../servers/slapd.js'
+
+const all = Object.values(permissionBits).reduce((sum, bit) => sum | bit, 0)
+
+/** A gateway that trusts the header with the address of a client, with these settings of LDAP. */
+async function start(t: Test, settings: Readonly<Record<string, string>>): Promise<RunningGateway> {
+  const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.0/8'] } })
+  await change(running, {
+    egress_networks: '127.0.0.0/8',
+    ldap_login_enabled: 'true',
+    ldap_manager_dn: reader.dn,
+    ldap_manager_password: reader.password,
+    ldap_user_search_base: `ou=people,${suffix}`,
+    ldap_default_permission: String(all),
+    ...settings,
+  })
+  return running
+}
+
+const change = ({ gateway }: RunningGateway, settings: Readonly<Record<string, string>>) =>
+  gateway.settings.set(new Map(Object.entries(settings)))
+
+let clients = 0
+/** A client whose address nobody else has. */
+const newClient = () => ({ 'x-forwarded-for': `203.0.${++clients >> 8}.${clients & 255}` })
+
+async function login(
+  { url }: RunningGateway,
+  username: string,
+  password: string,
+  headers: Readonly<Record<string, string>> = newClient(),
+  path = '/api/auth/login/ldap',
+): Promise<Envelope> {
+  const json = { 'content-type': 'application/json', ...headers }
+  const { text } = await send(url, 'POST', path, json, JSON.stringify({ username, password }))
+  return JSON.parse(text) as Envelope
+}
+
+const dav = ({ url }: RunningGateway, username: string, password: string, client = newClient()) =>
+  send(url, 'PROPFIND', '/dav/', { authorization: basic(username, password), depth: '0', ...client })
+
+/** A proxy before the directory, which counts connections. */
+async function counting(t: Test, slapd: SlapdServer): Promise<{ readonly url: string; readonly count: () => number }> {
+  let count = 0
+  const server = createServer((socket) => {
+    count++
+    const target = connect(slapd.port, '127.0.0.1')
+    for (const each of [socket, target]) each.on('error', () => undefined)
+    socket.pipe(target).pipe(socket)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return { url: `ldap://127.0.0.1:${(server.address() as AddressInfo).port}`, count: () => count }
+}
+
+void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
+  const slapd = await startSlapd()
+  t.teardown(() => slapd.stop())
+  for (const name of ['ann', 'bob', 'carol', 'dora', 'eve', 'gus']) await slapd.addPerson(name, `${name} signs in`)
+  await slapd.addGroup('staff', ['ann', 'bob', 'dora'])
+  await slapd.addGroup('chiefs', ['bob'])
+  const running = await start(t, {
+    ldap_server: `ldap://localhost:${slapd.port}`,
+    ldap_start_tls: 'true',
+    ldap_ca_file: slapd.certificate,
+    ldap_default_dir: '/homes/{username}',
+  })
+  const { gateway } = running
+  const { users, groups, identities } = gateway.accounts
+  const userOf = (name: string) => users.list().find(({ username }) => username.toLowerCase() === name)
+
+  await t.test('a password of the directory signs in everywhere, and makes one account', async (t) => {
+    t.match(await login(running, 'ANN', 'ann signs in'), { code: 200, data: { token: /./ } })
+    const ann = userOf('ann')
+    t.match(ann, { username: 'ann', basePath: '/homes/ann', permission: all, role: 'general' })
+    t.match(await login(running, 'ann', 'ann signs in'), { code: 200 })
+    t.match(await login(running, 'Ann', 'ann signs in', newClient(), '/api/auth/login'), { code: 200 })
+    t.equal((await dav(running, 'ann', 'ann signs in')).status, 207)
+    await packets(t, running, 'ann', 'ann signs in')
+    t.equal(users.list().filter(({ username }) => username.toLowerCase() === 'ann').length, 1)
+    t.match(identities.of(ann?.id ?? 0), [{ kind: 'ldap', issuer: 'ldap:dc=example,dc=org', provisioned: true }])
+    const { data } = await login(running, 'ann', 'ann signs in')
+    const me = await send(running.url, 'GET', '/api/me', { authorization: (data as { token: string }).token })
+    t.match(JSON.parse(me.text), { data: { username: 'ann' } })
+  })
+
+  await t.test('an empty password, and a name that is a filter, sign nobody in', async (t) => {
+    const before = users.list().length
+    t.match(await login(running, 'ann', ''), { code: 400 })
+    t.equal((await dav(running, 'ann', '')).status, 401)
+    for (const name of ['*', '*)(uid=*', 'ann)(|(uid=*', '']) {
+      t.not((await login(running, name, 'ann signs in')).code, 200, name)
+    }
+    t.equal(users.list().length, before)
+  })
+
+  await t.test('the password of a local account is enough, and that of a namesake is not', async (t) => {
+    t.match(await login(running, 'admin', running.adminPassword), { code: 200 }, 'the admin signs in by either form')
+    await addUser(running, 'carol', everyPermission)
+    t.match(await login(running, 'carol', userPassword), { code: 200 })
+    t.match(await login(running, 'carol', 'carol signs in'), { code: 400 })
+    t.match(await login(running, 'CAROL', 'carol signs in'), { code: 400 }, 'nor in another case')
+    t.equal(userOf('carol'), users.byName('carol'))
+    t.equal(users.list().filter(({ username }) => username.toLowerCase() === 'carol').length, 1)
+
+    const { data } = await login(running, 'admin', running.adminPassword)
+    const authorization = (data as { token: string }).token
+    const link = (fields: object) => post(running.url, '/api/admin/user/link_ldap', fields, authorization)
+    const id = users.byName('carol')?.id
+    t.match(await link({ id, name: 'nobody' }), { code: 404, message: /nobody/ })
+    t.match(await link({ id, name: 'ann' }), { code: 400 }, 'ann is linked to another account')
+    t.match(await link({ id: 9999, name: 'carol' }), { code: 404 })
+    t.match(await link({ id, name: 'carol' }), { code: 200 })
+    t.match(await login(running, 'carol', 'carol signs in'), { code: 200 })
+    t.match(await login(running, 'CAROL', 'carol signs in'), { code: 200 })
+    t.match(await login(running, 'carol', userPassword), { code: 200 })
+  })
+
+  await t.test('an account follows its entry to another name', async (t) => {
+    await slapd.addPerson('hal', 'hal signs in')
+    t.match(await login(running, 'hal', 'hal signs in'), { code: 200 })
+    const hal = userOf('hal')
+    await slapd.rename('uid=hal,ou=people', 'uid=hank')
+    await slapd.addPerson('hal', 'a new hal')
+    t.match(await login(running, 'hank', 'hal signs in'), { code: 200 })
+    t.match(await login(running, 'hal', 'hal signs in'), { code: 200 }, 'the name of the account stays')
+    t.equal(userOf('hank'), undefined)
+    t.equal(userOf('hal'), hal)
+    t.match(await login(running, 'hal', 'a new hal'), { code: 400 }, 'who gets the old name does not get the account')
+  })
+
+  await t.test('refusals tell nothing of the name', async (t) => {
+    const answers = ['admin', 'nobody', 'ann', 'gus', 'carol'].map(async (name) => {
+      const started = performance.now()
+      const answer = await login(running, name, 'wrong')
+      return { answer, isLate: performance.now() - started >= 1000 }
+    })
+    const [first, ...others] = await Promise.all(answers)
+    t.match(first, { answer: { code: 400 }, isLate: true })
+    for (const other of others) t.same(other, first)
+  })
+
+  await t.test('groups are those of the directory at each sign-in, and others stay', async (t) => {
+    const none = { description: '', permission: 0, admin: false, members: [] }
+    const staff = await groups.create({ ...none, name: 'Staff' })
+    const friends = await groups.create({ ...none, name: 'Friends' })
+    await change(running, {
+      ldap_group_map: JSON.stringify({
+        [`CN=staff, OU=groups, ${suffix}`]: 'Staff',
+        [`cn=chiefs,ou=groups,${suffix}`]: 'None of this name',
+      }),
+      ldap_admin_group_dn: `cn=chiefs,ou=groups,${suffix}`,
+    })
+    t.match(await login(running, 'bob', 'bob signs in'), { code: 200 })
+    const bob = userOf('bob')?.id ?? 0
+    await groups.update(friends.id, { members: [bob] })
+    t.match(groups.of(bob), { isAdmin: true })
+    t.ok(groups.of(bob).groups.includes(staff.id))
+
+    await slapd.replace('cn=staff,ou=groups', 'member', [`uid=ann,ou=people,${suffix}`])
+    await slapd.replace('cn=chiefs,ou=groups', 'member', [`uid=ann,ou=people,${suffix}`])
+    t.match(await login(running, 'bob', 'bob signs in'), { code: 200 })
+    t.same(groups.of(bob), { ...groups.of(bob), isAdmin: false, groups: [friends.id] })
+
+    t.match(await login(running, 'ann', 'ann signs in'), { code: 200 })
+    t.match(groups.of(userOf('ann')?.id ?? 0), { isAdmin: true })
+    await change(running, { ldap_admin_group_dn: '' })
+    t.match(await login(running, 'ann', 'ann signs in'), { code: 200 })
+    t.match(groups.of(userOf('ann')?.id ?? 0), { isAdmin: false })
+  })
+
+  await t.test('without the required group nobody signs in, and nobody gets an account', async (t) => {
+    await change(running, { ldap_required_group_dn: `cn=staff,ou=groups,${suffix}` })
+    t.match(await login(running, 'ann', 'ann signs in'), { code: 200 })
+    t.match(await login(running, 'dora', 'dora signs in'), { code: 400, message: /group/ })
+    t.match(await login(running, 'dora', 'wrong'), { code: 400, message: /Invalid/ })
+    t.equal(userOf('dora'), undefined)
+    await change(running, { ldap_required_group_dn: '' })
+  })
+
+  await t.test('whoever is gone loses app passwords, and gets them back', async (t) => {
+    t.match(await login(running, 'eve', 'eve signs in'), { code: 200 })
+    const eve = userOf('eve')?.id ?? 0
+    const disk = { name: 'disk', protocols: ['webdav'], readOnly: false }
+    const { password: secret } = await gateway.accounts.appPasswords.add(eve, disk)
+    const status = async () => (await dav(running, 'eve', secret)).status
+    t.equal(await status(), 207)
+    const aDayLater = async () => {
+      const [row] = identities.of(eve)
+      if (row === undefined) throw new Error('eve is not linked')
+      const ago = Math.min(row.checked.getTime(), Date.now() - 25 * 3600_000)
+      await gateway.store.identities.see(row.id, { checked: new Date(ago) })
+      await gateway.accounts.reload()
+      await gateway.ldap.lookUp()
+    }
+    await aDayLater()
+    t.equal(await status(), 207, 'she was looked up')
+    t.ok((identities.of(eve)[0]?.checked.getTime() ?? 0) > Date.now() - 3600_000)
+    await change(running, { ldap_required_group_dn: `cn=staff,ou=groups,${suffix}` })
+    await aDayLater()
+    t.equal(await status(), 403, 'she is not in the group')
+    await change(running, { ldap_required_group_dn: '' })
+    await aDayLater()
+    t.equal(await status(), 207)
+    await slapd.remove('uid=eve,ou=people')
+    await aDayLater()
+    t.equal(await status(), 403)
+    await slapd.addPerson('eve', 'another eve')
+    await aDayLater()
+    t.equal(await status(), 403, 'a new person of the same name is another one')
+    t.match(await login(running, 'eve', 'another eve'), { code: 400 })
+  })
+
+  await t.test(
+    'a verified password is not asked of the directory again for a minute',
+    { skip: withoutNodes },
+    async (t) => {
+      const { url, count } = await counting(t, slapd)
+      await change(running, { ldap_server: url })
+      const client = newClient()
+      for (let request = 0; request < 5; request++) {
+        t.equal((await dav(running, 'bob', 'bob signs in', client)).status, 207)
+      }
+      t.equal(count(), 1)
+    },
+  )
+
+  await t.test('guesses are limited before the directory is asked', { skip: withoutNodes }, async (t) => {
+    const { url, count } = await counting(t, slapd)
+    await change(running, { ldap_server: url })
+    const client = newClient()
+    const guesses = Array.from({ length: 12 }, (_, n) => login(running, 'gus', `guess ${n}`, client))
+    const codes = (await Promise.all(guesses)).map(({ code }) => code)
+    t.equal(codes.filter((code) => code === 400).length, 5)
+    t.equal(codes.filter((code) => code === 429).length, 7)
+    t.equal(count(), 5)
+    t.match(await login(running, 'gus', 'gus signs in', client), { code: 429 })
+    t.match(await login(running, 'gus', 'gus signs in'), { code: 200 }, 'from elsewhere he signs in')
+  })
+})
+
+/** A directory that accepts connections and never answers; `release` ends them. */
+async function startDead(t: Test): Promise<{ readonly url: string; readonly asked: () => number }> {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => sockets.add(socket.on('error', () => undefined))).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return { url: `ldap://127.0.0.1:${(server.address() as AddressInfo).port}`, asked: () => sockets.size }
+}
+
+void t.test('a directory that never answers stops no local user', async (t) => {
+  const dead = await startDead(t)
+  const running = await start(t, { ldap_server: dead.url })
+  await addUser(running, 'local', everyPermission)
+  const client = newClient()
+  let answered = 0
+  const waiting = Array.from({ length: 20 }, async (_, n) => {
+    const answer = await login(running, `somebody ${n}`, 'x', n < 8 ? client : newClient())
+    answered++
+    return answer
+  })
+  while (dead.asked() === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  t.match(await login(running, 'local', userPassword), { code: 200 })
+  t.equal(answered, 0, 'others wait for the directory')
+  t.equal((await dav(running, 'local', userPassword)).status, 207)
+  await packets(t, running, 'local', userPassword)
+  const answers = await Promise.all(waiting)
+  t.ok(
+    answers.every(({ code }) => code === 500 || code === 429),
+    JSON.stringify(answers.map(({ code }) => code)),
+  )
+  t.match(await login(running, 'local', userPassword, client), { code: 200 }, 'nor is the address of the others locked')
+
+  const [wrong, unknown] = [await login(running, 'local', 'wrong'), await login(running, 'nobody', 'wrong')]
+  t.match(wrong, { code: 500, message: /directory/ })
+  t.same(wrong, unknown, 'that nothing could be asked does not tell which accounts are here')
+  const asked = dead.asked()
+  for (let n = 0; n < 3; n++) await login(running, 'nobody', 'wrong')
+  t.ok(dead.asked() <= asked + 1, 'it is not asked again at once')
+})
+
+void t.test('without the setting there is no LDAP', async (t) => {
+  const running = await start(t, { ldap_login_enabled: 'false', ldap_server: 'ldap://127.0.0.1:1' })
+  t.match(await login(running, 'admin', running.adminPassword), { code: 403, message: 'ldap is not enabled' })
+  t.match(await login(running, 'nobody', 'x', newClient(), '/api/auth/login'), { code: 400 })
+})
