@@ -2,13 +2,12 @@
  * GET requests to addresses that users enter. Every redirect passes the egress guard. No cookies, credentials or
  * proxies.
  */
-import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
-import { request as httpsRequest } from 'node:https'
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { Egress } from '../contract/driver-env.js'
 import { GatewayError } from '../base/errors.js'
 import { locationText } from '../base/utf8.js'
-import { version } from '../base/version.js'
-import { connectionError, parseUrl } from '../net/web-address.js'
+import { sendRequest } from '../net/outgoing-request.js'
+import { parseUrl } from '../net/web-address.js'
 
 export interface OpenResponse {
   /** The URL after the last redirect. */
@@ -42,7 +41,13 @@ export async function get(
   const deadline = performance.now() + timeout
   let url = address
   for (let followed = 0; followed <= maxRedirects; followed += 1) {
-    const response = await sendOnce(url, options, deadline - performance.now())
+    const response = await sendRequest(url, {
+      egress: options.egress,
+      signal: options.signal,
+      // The bytes of the file are stored, so the server must not compress them.
+      headers: { accept: '*/*', 'accept-encoding': 'identity', ...options.headers },
+      timeout: deadline - performance.now(),
+    })
     const status = response.statusCode ?? 0
     if (accepted.includes(status)) return { url, response }
     response.destroy()
@@ -53,38 +58,6 @@ export async function get(
     url = next
   }
   throw new GatewayError('invalid', { reason: `the server redirects more than ${maxRedirects} times` })
-}
-
-/** Sends one request. `timeout`: milliseconds until the complete head of the response. */
-function sendOnce(url: URL, { egress, signal, headers }: RequestOptions, timeout: number) {
-  return new Promise<IncomingMessage>((resolve, reject) => {
-    const agent = egress.agentFor(url)
-    const send = url.protocol === 'https:' ? httpsRequest : httpRequest
-    const request = send(url, {
-      agent,
-      signal,
-      // The bytes of the file are stored, so the server must not compress them.
-      headers: { 'user-agent': `tidegate/${version}`, accept: '*/*', 'accept-encoding': 'identity', ...headers },
-    })
-    const timer = setTimeout(() => {
-      request.destroy(new GatewayError('timeout', { reason: 'the server does not answer in time' }))
-    }, timeout)
-    request.once('response', (response) => {
-      clearTimeout(timer)
-      // The connection may fail before the caller reads the response.
-      response.on('error', () => undefined)
-      resolve(response)
-    })
-    request.on('error', reject)
-    // Node drops an answer of 101 without an event of its own.
-    request.once('close', () => {
-      clearTimeout(timer)
-      reject(new GatewayError('unavailable', { reason: 'the server sent no response' }))
-    })
-    request.end()
-  }).catch((error: unknown) => {
-    throw connectionError(error)
-  })
 }
 
 /** Converts a response with an unexpected status to an error. */

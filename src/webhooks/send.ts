@@ -1,11 +1,9 @@
 /** Sends one message to the receiver of a webhook. */
-import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { request as httpsRequest } from 'node:https'
-import { GatewayError } from '../base/errors.js'
+import type { IncomingMessage } from 'node:http'
 import { retryAfter } from '../base/retry-after.js'
-import { version } from '../base/version.js'
 import type { Egress } from '../contract/driver-env.js'
-import { connectionError } from '../net/web-address.js'
+import { sendRequest } from '../net/outgoing-request.js'
+import { parseWebAddress } from '../net/web-address.js'
 
 interface Message {
   readonly url: string
@@ -33,32 +31,21 @@ const maxResponse = 65_536
  * the time is over. Rejects if there is no response.
  */
 export async function send({ url: text, headers, body, egress, signal, timeout, now }: Message): Promise<Answer> {
-  try {
-    const url = new URL(text)
-    const outgoing = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, {
-      method: 'POST',
-      agent: egress.agentFor(url),
-      signal,
-      headers: {
-        'content-type': 'application/cloudevents+json; charset=utf-8',
-        'content-length': Buffer.byteLength(body),
-        'user-agent': `tidegate/${version}`,
-        ...headers,
-      },
-    })
-    const late = new GatewayError('timeout', { reason: 'the server does not answer in time' })
-    const timer = setTimeout(() => outgoing.destroy(late), timeout)
-    outgoing.once('close', () => clearTimeout(timer))
-    const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      outgoing.once('response', resolve).on('error', reject).end(body)
-      // Node drops an answer of 101 without an event of its own.
-      outgoing.once('close', () => reject(new GatewayError('unavailable', { reason: 'the server sent no response' })))
-    })
-    await ignoreBody(response)
-    return { status: response.statusCode ?? 0, retryAfter: retryAfter(response.headers, now()) }
-  } catch (error) {
-    throw connectionError(error)
-  }
+  const response = await sendRequest(parseWebAddress(text), {
+    egress,
+    signal,
+    method: 'POST',
+    headers: {
+      'content-type': 'application/cloudevents+json; charset=utf-8',
+      'content-length': Buffer.byteLength(body),
+      ...headers,
+    },
+    body,
+    timeout,
+    untilEnd: true,
+  })
+  await ignoreBody(response)
+  return { status: response.statusCode ?? 0, retryAfter: retryAfter(response.headers, now()) }
 }
 
 /** Some programs are ended when they lose their client while they write it. */
