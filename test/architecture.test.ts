@@ -49,7 +49,7 @@ offline-downloads         base contract net database settings accounts storage m
 uploads                   base contract accounts transfer tree
 shares                    base contract net database audit accounts storage tree
 webhooks                  base contract net database audit
-sign-in                   base net settings accounts
+sign-in                   base contract net database settings accounts
 installation              base contract net database settings accounts mounts tree offline-downloads shares
 gateway                   base contract net database settings audit accounts storage cluster locks mounts transfer download-urls search tree tasks offline-downloads uploads shares webhooks sign-in installation
 drivers/lib               base contract
@@ -65,7 +65,7 @@ protocols/http/api        base contract settings audit accounts tree shares gate
 protocols/http/compat     base contract settings accounts mounts tree tasks shares gateway protocols/http/api
 protocols/http/site       base contract installation gateway protocols/lib protocols/http/api
 protocols/http/files      base contract tree shares protocols/lib protocols/http/api protocols/http/compat protocols/http/site
-protocols/http/routes     base contract net audit accounts locks mounts search tree tasks offline-downloads uploads shares webhooks gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files
+protocols/http/routes     base contract net audit accounts locks mounts search tree tasks offline-downloads uploads shares webhooks sign-in gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files
 protocols/http            gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files protocols/http/routes
 protocols/*               base contract net settings accounts locks tree shares gateway protocols/lib
 protocols/index.ts        protocols/lib protocols/http protocols/*

@@ -38,6 +38,7 @@ import { publicEndpoints } from './routes/public.js'
 import { searchEndpoints } from './routes/search.js'
 import { shareEndpoints } from './routes/share.js'
 import { siteEndpoints } from './routes/site.js'
+import { ssoEndpoints } from './routes/sso.js'
 import { taskEndpoints } from './routes/task.js'
 import { twoStepEndpoints } from './routes/two-step.js'
 import { uploadEndpoints } from './routes/upload.js'
@@ -47,6 +48,7 @@ export const endpoints: readonly Endpoint[] = [
   ...publicEndpoints,
   ...authEndpoints,
   ...ldapEndpoints,
+  ...ssoEndpoints,
   ...twoStepEndpoints,
   ...meEndpoints,
   ...appPasswordEndpoints,

@@ -74,12 +74,13 @@ export class ConsoleSessions {
 
   /**
    * Opens a session. Resolves to the row and the secret, which cannot be retrieved later. `twoStep`: what proved the
-   * user counts as two-step verification.
+   * user counts as two-step verification. `provedAt`: when that was, if it was earlier.
    */
   async open(
     user: UserRow,
     { address, userAgent }: Browser,
     twoStep = false,
+    provedAt?: Date,
   ): Promise<{ readonly row: ConsoleSessionRow; readonly secret: string }> {
     const { store, queue, hours, now } = this.options
     return queue.add(async () => {
@@ -95,6 +96,7 @@ export class ConsoleSessions {
         lastUsed: created,
         expires: new Date(created.getTime() + hours * 3600_000),
         twoStep,
+        ...(provedAt && { confirmed: new Date(Math.min(now(), provedAt.getTime())) }),
       }
       const { row, ended } = await store.consoleSessions.add(opened, maxPerUser)
       for (const known of ended.map((id) => this.#byId.get(id))) if (known !== undefined) this.#forget(known)

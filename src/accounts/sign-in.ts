@@ -56,8 +56,8 @@ export class SignIn {
    */
   async issueToken(by: Credentials | SignInProof): Promise<string> {
     const { tokens } = this.options
-    const { token } = await this.#forSession(by, (user, hasTwoStep) => {
-      const { id, ...issued } = tokens.issue(user, hasTwoStep)
+    const { token } = await this.#forSession(by, ({ user, hasTwoStep, at }) => {
+      const { id, ...issued } = tokens.issue(user, hasTwoStep, at)
       return { ...issued, made: { credential: `token:${id}`, expires: new Date(this.options.now() + tokens.lifetime) } }
     })
     return token
@@ -71,9 +71,9 @@ export class SignIn {
     by: Credentials | SignInProof,
     { userAgent }: Pick<Browser, 'userAgent'>,
   ): ReturnType<ConsoleSessions['open']> {
-    return this.#forSession(by, async (user, hasTwoStep) => {
+    return this.#forSession(by, async ({ user, hasTwoStep, at }) => {
       const browser = { address: by.address, userAgent }
-      const opened = await this.options.consoleSessions.open(user, browser, hasTwoStep)
+      const opened = await this.options.consoleSessions.open(user, browser, hasTwoStep, at)
       const { id, expires } = opened.row
       const credential = `console:${id}` as const
       return { ...opened, credential, made: { credential, expires } }
@@ -90,7 +90,7 @@ export class SignIn {
     const row = consoleSessions.find(secret)
     const user = row && users.get(row.userId)
     if (row === undefined || user === undefined) throw sessionRevoked({ detail: 'token_revoked' })
-    await this.#forSession({ ...by, username: user.username }, async ({ id, passwordTime }) => {
+    await this.#forSession({ ...by, username: user.username }, async ({ user: { id, passwordTime } }) => {
       const isSame = id === row.userId && passwordTime === row.passwordTime
       if (!isSame || !(await consoleSessions.confirm(row.id))) throw sessionRevoked({ detail: 'token_revoked' })
       return { credential: `console:${row.id}` }
@@ -99,18 +99,16 @@ export class SignIn {
 
   /**
    * A sign-in for a session, which `make` makes or confirms. Records the `credential` that it resolves to, if any.
-   * `hasTwoStep`: the proof counts as two-step verification.
    */
   async #forSession<T extends { readonly credential?: string; readonly made?: MadeSession }>(
     by: Credentials | SignInProof,
-    make: (user: UserRow, hasTwoStep: boolean) => T | Promise<T>,
+    make: (proved: Proved) => T | Promise<T>,
   ): Promise<T & { readonly user: UserRow }> {
     return this.options.records.during(by, 'http', async () => {
-      const { user, kind, hasTwoStep, onSession }: ProvenUser =
-        'prove' in by ? await this.#provenByOthers(by) : await this.#proven(by, 'set-up')
-      const session = await make(user, hasTwoStep)
-      if (session.made !== undefined) await onSession?.(session.made)
-      return { ...session, user, kind }
+      const proved: ProvenUser = 'prove' in by ? await this.#provenByOthers(by) : await this.#proven(by, 'set-up')
+      const session = await make(proved)
+      if (session.made !== undefined) await proved.onSession?.(session.made)
+      return { ...session, user: proved.user, kind: proved.kind }
     })
   }
 

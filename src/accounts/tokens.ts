@@ -29,6 +29,8 @@ const claimsSchema = z.object({
   exp: z.number(),
   /** Whether what proved the user counts as two-step verification. */
   two_step: z.boolean().optional(),
+  /** When the user proved who it is, if that was before the sign-in: seconds since 1970. */
+  auth_time: z.number().optional(),
 })
 type Claims = z.infer<typeof claimsSchema>
 
@@ -80,15 +82,16 @@ export class Tokens {
 
   /**
    * A new session token of an account that has signed in, and its id. `hasTwoStep`: what proved the user counts as
-   * two-step verification.
+   * two-step verification. `provedAt`: when that was, if it was earlier.
    */
-  issue(user: UserRow, hasTwoStep = false): { readonly token: string; readonly id: string } {
+  issue(user: UserRow, hasTwoStep = false, provedAt?: Date): { readonly token: string; readonly id: string } {
     const seconds = Math.floor(this.options.now() / 1000)
     // Distinguishes tokens of the same second: each can be revoked on its own.
     const id = randomUUID()
     const claims = {
       ...{ username: user.username, pwd_ts: user.passwordTime, iat: seconds, nbf: seconds },
       ...(hasTwoStep && { two_step: true }),
+      ...(provedAt && { auth_time: Math.min(seconds, Math.floor(provedAt.getTime() / 1000)) }),
     }
     const token = jwt.sign(claims, this.key, {
       algorithm: 'HS256',
@@ -131,8 +134,8 @@ export class Tokens {
       })
       throw sessionRevoked({ detail: 'token_revoked' })
     }
-    const { user, jti, iat, exp, two_step: hasTwoStep } = this.#validate(claims, visit)
-    const by = { protocol, signedIn: () => iat * 1000, hasTwoStep }
+    const { user, jti, iat, exp, auth_time: provedAt = iat, two_step: hasTwoStep } = this.#validate(claims, visit)
+    const by = { protocol, signedIn: () => provedAt * 1000, hasTwoStep }
     const principal = this.options.principals.of(user, `token:${jti}`, by, { tokenExpires: exp * 1000 })
     this.#cache.add(token, principal, exp * 1000)
     return principal

@@ -221,7 +221,7 @@ export class Users {
    */
   async updateOwn(
     id: number,
-    changes: Pick<UserChanges, 'username' | 'password' | 'ssoId'>,
+    changes: Pick<UserChanges, 'username' | 'password'>,
     requester: Requester,
   ): Promise<UserRow> {
     const { username } = changes

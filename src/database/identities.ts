@@ -1,4 +1,5 @@
 /** Identities of users at providers and directories, and what is known of the sessions that began there. */
+import type { Knex } from 'knex'
 import { bool, integer, optional, readRow, text, time, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
 import { CredentialsTable } from './row-table.js'
@@ -80,20 +81,29 @@ export class ProviderSessionsTable {
 
   /** The sessions of an identity; with `sid`, only those that began in this session of the provider. */
   async of(identityId: number, sid?: string): Promise<ProviderSessionRow[]> {
-    return this.#where({ identity_id: identityId, ...(sid !== undefined && { sid }) })
+    const fields = { identity_id: identityId, ...(sid !== undefined && { sid }) }
+    return this.#where((query) => query<StoredRow>('provider_sessions').where(fields))
+  }
+
+  /** The sessions of all identities of the issuer that began in this session of the provider. */
+  async ofSid(issuer: string, sid: string): Promise<ProviderSessionRow[]> {
+    return this.#where((query) => {
+      const identities = query('identities').where({ issuer }).select('id')
+      return query<StoredRow>('provider_sessions').where({ sid }).whereIn('identity_id', identities)
+    })
   }
 
   /** What is stored of the session with this credential. */
   async ofCredential(credential: string): Promise<ProviderSessionRow | undefined> {
-    return (await this.#where({ credential }))[0]
+    return (await this.#where((query) => query<StoredRow>('provider_sessions').where({ credential })))[0]
   }
 
   async sweep(now: Date): Promise<void> {
     await this.database.run((query) => query('provider_sessions').where('expires', '<=', now.getTime()).delete())
   }
 
-  async #where(fields: Readonly<Record<string, string | number>>): Promise<ProviderSessionRow[]> {
-    const rows = await this.database.read((query) => query<StoredRow>('provider_sessions').where(fields).select())
+  async #where(select: (query: Knex) => PromiseLike<readonly StoredRow[]>): Promise<ProviderSessionRow[]> {
+    const rows = await this.database.read(async (query) => select(query))
     return rows.map((row) => readRow(sessionColumns, row))
   }
 }

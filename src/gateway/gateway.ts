@@ -26,6 +26,7 @@ import type { Settings } from '../settings/settings.js'
 import type { VisitorAccess } from '../shares/visitor-access.js'
 import type { Shares } from '../shares/shares.js'
 import type { LdapSignIn } from '../sign-in/ldap-sign-in.js'
+import type { SingleSignOn } from '../sign-in/single-sign-on.js'
 import type { Spool } from '../storage/fallbacks/spool.js'
 import type { Task } from '../tasks/task.js'
 import { tasksCloseTimeout } from '../tasks/task-runs.js'
@@ -89,6 +90,7 @@ export class Gateway {
   readonly visitorAccess: VisitorAccess
   readonly locks: Locks
   readonly webhooks: Webhooks
+  readonly singleSignOn: SingleSignOn
   readonly secrets: Store['secrets']
   readonly search: Search
   readonly metrics: Metrics
@@ -126,6 +128,7 @@ export class Gateway {
     this.visitorAccess = parts.visitorAccess
     this.locks = parts.locks
     this.webhooks = parts.webhooks
+    this.singleSignOn = parts.singleSignOn
     this.secrets = parts.store.secrets
     this.search = parts.search
     this.metrics = parts.metrics

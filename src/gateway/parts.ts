@@ -61,6 +61,7 @@ import { SubtreeDriver } from '../tree/subtree-driver.js'
 import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
 import { needsSignature } from '../tree/decisions.js'
 import { UploadSessions } from '../uploads/upload-sessions.js'
+import { SingleSignOn } from '../sign-in/single-sign-on.js'
 import { Webhooks, type WebhookRequest } from '../webhooks/webhooks.js'
 import type { Closing } from './closing.js'
 import { processDescriptors } from './descriptors.js'
@@ -118,6 +119,7 @@ interface Core {
   readonly bandwidth: Bandwidth
   readonly egress: EgressGuard
   readonly webhooks: Webhooks
+  readonly singleSignOn: SingleSignOn
 }
 
 /** The storages, and what excludes, completes and undoes changes of them. */
@@ -197,6 +199,7 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
   accounts.useDirectory(ldap)
   ldap.start()
   closing.add(() => ldap.close())
+  const singleSignOn = new SingleSignOn({ accounts, settings, store, egress, log })
   const mounts = new Mounts()
   const mountedTree = new MountedTree(mounts, log)
   const foldedPath = (path: Path) => mounts.caseFoldedPath(path)
@@ -246,6 +249,7 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
       ldap,
     },
     ...{ mounts, mountedTree, rules, grants, shares, followers, locks, signedUrls, spool, bandwidth, egress, webhooks },
+    singleSignOn,
   }
 }
 

@@ -19,6 +19,7 @@ import type { Tasks } from '../tasks/tasks.js'
 import type { Rules } from '../tree/folder-rules.js'
 import type { Grants } from '../tree/grants.js'
 import type { Locks } from '../locks/webdav-locks.js'
+import type { SingleSignOn } from '../sign-in/single-sign-on.js'
 import type { UploadSessions } from '../uploads/upload-sessions.js'
 import type { SignedUrls } from '../download-urls/signed-urls.js'
 import type { Webhooks } from '../webhooks/webhooks.js'
@@ -48,6 +49,7 @@ interface ProtocolAccounts extends Pick<Accounts, 'reload'> {
     'byName' | 'byUniqueRole' | 'create' | 'delete' | 'endSessions' | 'get' | 'list' | 'update' | 'updateOwn'
   >
   readonly admission: Pick<Accounts['admission'], 'assertStaysIn'>
+  readonly identities: Pick<Accounts['identities'], 'of'>
   readonly groups: Pick<Accounts['groups'], 'create' | 'delete' | 'get' | 'list' | 'of' | 'update'>
   readonly principals: Pick<Accounts['principals'], 'forSignature' | 'guest' | 'isGuestName'>
   readonly tokens: Pick<Accounts['tokens'], 'isPermanent' | 'principalOf' | 'revoke'>
@@ -120,6 +122,10 @@ export interface ProtocolGateway extends Pick<
     'actsForOthers' | 'create' | 'delete' | 'find' | 'has' | 'of' | 'reload' | 'update' | 'use'
   >
   readonly signedUrls: Pick<SignedUrls, 'authorize' | 'signSelection' | 'verifySelection' | 'sign' | 'signFor'>
+  readonly singleSignOn: Pick<
+    SingleSignOn,
+    'begin' | 'complete' | 'completeWithCode' | 'endByProvider' | 'link' | 'signOutPage' | 'unlink'
+  >
   readonly storages: StorageAdmin
   readonly tasks: ProtocolTasks
   readonly uploads: Pick<UploadSessions, 'abort' | 'find' | 'get' | 'open'>

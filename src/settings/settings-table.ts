@@ -255,7 +255,7 @@ export const coreSettings: readonly SettingDefinition[] = [
     ],
     max_index_depth: ['number', '20', 'private', 'Maximum depth of indexed entries, in path segments.'],
   }),
-  ...inGroup('singleSignOn', singleSignOnSettings, { inForce: false }),
+  ...inGroup('singleSignOn', singleSignOnSettings),
   ...inGroup('ldap', ldapSettings(checkAbsolutePath)),
   ...inGroup('traffic', {
     offline_download_task_threads_num: [

@@ -3,6 +3,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { sitePath } from '../../lib/client.js'
 import type { HttpApi } from './http-api.js'
 
+/** The name with the prefix that binds a cookie to the host over TLS, where browsers accept it. */
+export function hostCookieName(api: HttpApi, request: IncomingMessage, name: string): string {
+  return api.clientOf(request).secure ? `__Host-${name}` : name
+}
+
 /** The value of the cookie; undefined if the request has none of this name. */
 export function cookieOf({ headers: { cookie = '' } }: IncomingMessage, name: string): string | undefined {
   return new RegExp(`(?:^|;\\s*)${name}=([^;]+)`).exec(cookie)?.[1]
@@ -20,7 +25,7 @@ interface Cookie {
 export function setCookie(api: HttpApi, response: ServerResponse, { name, value, sameSite, maxAge }: Cookie): void {
   const attributes = [
     `${name}=${value}`,
-    `Path=${sitePath(api.gateway.config.site_url) || '/'}`,
+    `Path=${name.startsWith('__Host-') ? '/' : sitePath(api.gateway.config.site_url) || '/'}`,
     ...(maxAge === undefined ? [] : [`Max-Age=${maxAge}`]),
     'HttpOnly',
     `SameSite=${sameSite}`,

@@ -67,7 +67,7 @@ export const ownUserData = accountData
 export function ownUserObject(
   { accounts: { groups } }: ProtocolGateway,
   user: UserRow,
-  { role }: Principal,
+  { role, hasTwoStep }: Principal,
 ): z.input<typeof ownUserData> {
   const membership = groups.of(user.id)
   return {
@@ -78,7 +78,7 @@ export function ownUserObject(
       const name = groups.get(id)?.name
       return name === undefined ? [] : [{ id, name }]
     }),
-    two_step_set_up_required: lacksTwoStep(user, membership),
+    two_step_set_up_required: !hasTwoStep && lacksTwoStep(user, membership),
   }
 }
 

@@ -29,7 +29,7 @@ export const tokenData = z.object({
   token: z.string().describe('The value of the header `Authorization` in later requests.'),
 })
 
-const admissionDetails = [
+export const admissionDetails = [
   'account_disabled',
   'account_expired',
   'network_refused',

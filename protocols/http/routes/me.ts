@@ -16,7 +16,9 @@ import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
 import { optionalField, paging, requiredText, rowId, text } from '../api/fields.js'
 import { pageOf } from '../api/paging.js'
+import { coreRefusal } from '../api/refusals.js'
 import { pageData } from '../api/schemas.js'
+import { foreignId, linkIdentity } from './sso.js'
 
 const keyEmpty: Refusal = { code: 400, text: 'request invalid', error: 'invalid', when: '`title` or `key` is empty' }
 const keyInvalid: Refusal = { code: 400, text: 'provided key invalid', error: 'invalid' }
@@ -59,7 +61,10 @@ export const meEndpoints = [
     fields: z.object({
       username: requiredText.meta({ example: 'ann' }),
       password: text.describe('Empty: unchanged.'),
-      sso_id: optionalField(z.string().max(1000)).describe('Absent: unchanged.'),
+      sso_id: optionalField(z.string().max(1000)).describe(
+        'Empty: unlinks the identities at the provider. An id that the browser has just got from the provider: links that. ' +
+          'Absent, or as it is: unchanged.',
+      ),
     }),
     refusals: [
       {
@@ -77,9 +82,13 @@ export const meEndpoints = [
       },
       unknownUser,
       tooManyPasswords,
+      foreignId,
+      coreRefusal('denied', { detail: 'provider_sign_in_expired' }),
+      coreRefusal('denied', { detail: 'identity_refused', reason: '…' }, 'another account has this identity'),
     ],
     async answer({ api, context, fields: { username, password, sso_id: ssoId }, principal }) {
-      const update = { username, ssoId, password: password === '' ? undefined : password }
+      const update = { username, password: password === '' ? undefined : password }
+      await linkIdentity(api, context, principal.userId, ssoId)
       const requester = requesterOf(principal, context)
       await withRowErrors(unknownUser, () => api.gateway.accounts.users.updateOwn(principal.userId, update, requester))
     },

@@ -97,6 +97,15 @@ const table: Readonly<Record<number, string>> = {
     sso_default_dir string / p
     sso_default_permission number 0 p
     sso_compatibility_mode bool false
+    sso_scopes_groups_claim string groups p
+    sso_required_groups text … p
+    sso_admin_groups text … p
+    sso_group_map text … p
+    sso_update_on_login bool true p
+    sso_link_by_email bool false p
+    sso_logout_provider bool false p
+    sso_login_text string …
+    sso_only bool false
     sso_recheck_days number 7 p`,
   8: `ldap_login_enabled bool false
     ldap_server string … p

@@ -24,6 +24,7 @@ type Codes = readonly [nobody: number, guest: number, plain: number, able: numbe
 const everybody: Codes = [200, 200, 200, 200, 200]
 /** Also the guest, if that account is enabled. */
 const everyAccount: Codes = [401, 200, 200, 200, 200]
+const ssoOff: Codes = [403, 403, 403, 403, 403]
 const ownAccount: Codes = [401, 401, 200, 200, 200]
 const ownProfile: Codes = [401, 403, 200, 200, 200]
 /** The request is about what the admin has, and would be missing for others. */
@@ -253,6 +254,21 @@ const table: Readonly<Record<string, Row>> = {
   // No caller has the cookie of a session of the console.
   'post /api/auth/session/confirm': { codes: [401, 401, 400, 400, 400], call: () => ({ body: { password: 'x' } }) },
   'get /api/auth/logout': { codes: everybody },
+  // Single sign-on is off.
+  'get /api/auth/sso': { codes: ssoOff, call: () => ({ target: '/api/auth/sso?method=sso_get_token' }) },
+  'get /api/auth/sso_callback': { codes: ssoOff, call: () => ({ target: '/api/auth/sso_callback?code=x&state=x' }) },
+  'get /api/auth/sso_get_token': { codes: ssoOff, call: () => ({ target: '/api/auth/sso_get_token?code=x&state=x' }) },
+  'get /api/auth/get_sso_id': { codes: ssoOff, call: () => ({ target: '/api/auth/get_sso_id?code=x&state=x' }) },
+  // Nothing was begun.
+  'post /api/auth/sso_code': {
+    codes: [400, 400, 400, 400, 400],
+    call: () => ({ body: { secret: 'x', otp_code: '000000' } }),
+  },
+  'get /api/auth/sso_logout': { codes: [302, 302, 302, 302, 302] },
+  'post /api/auth/sso_backchannel_logout': {
+    codes: [400, 400, 400, 400, 400],
+    call: () => ({ body: { logout_token: 'x' } }),
+  },
   'post /api/auth/2fa/generate': { codes: ownProfile },
   // The code is wrong, so that two-step verification is not enabled for the rest of this test.
   'post /api/auth/2fa/verify': {
@@ -284,6 +300,15 @@ const table: Readonly<Record<string, Row>> = {
     call: async (stage) => stage.of(await stage.appPassword()),
   },
   'get /api/me/access': { codes: everyAccount },
+  'get /api/me/identities': { codes: ownAccount },
+  'post /api/me/identities/delete': {
+    codes: ownAccount,
+    call: async (stage) => {
+      const { identities } = stage.gateway.accounts
+      const shown = { kind: 'oidc', issuer: 'https://idp.test', subject: stage.fresh(), name: 'x' } as const
+      return stage.of((await identities.link(stage.userId, shown)).id)
+    },
+  },
   'get /api/me/session/list': { codes: ownAccount },
   'post /api/me/session/delete': {
     codes: ownAccount,

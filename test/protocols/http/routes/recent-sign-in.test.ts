@@ -56,6 +56,7 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/auth/2fa/verify',
     '/api/me/app_password/add',
     '/api/me/app_password/delete',
+    '/api/me/identities/delete',
     '/api/me/sshkey/add',
     '/api/me/sshkey/delete',
     '/api/me/update',
@@ -92,6 +93,8 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/auth/login/ldap',
     '/api/auth/session',
     '/api/auth/session/confirm',
+    '/api/auth/sso_backchannel_logout', // ends sessions
+    '/api/auth/sso_code', // a sign-in
     '/api/me/session/delete', // ending sessions must be quick
     '/api/me/session/delete_all',
     '/api/share/create', // shares open files, as signed URLs do, and no account

@@ -1,0 +1,49 @@
+/** The pages of single sign-on that no client has: the one that hands a token to its opener, and the one for a code. */
+import { randomBytes } from 'node:crypto'
+import { forAttribute, forScript, forText } from '../api/escape.js'
+import { pageHeaders, pageOf } from './pages.js'
+
+interface Page {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** Nothing of these pages is stored, or told to other sites. */
+export const secretHeaders = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' }
+
+/**
+ * The page of a window that a client of this site has opened: gives the fields to the client, if it is of the same
+ * origin, and closes.
+ */
+export function openerPage(
+  fields: Readonly<Record<'token' | 'sso_id', string>> | Readonly<Record<string, string>>,
+): Page {
+  const nonce = randomBytes(16).toString('base64')
+  const message = Object.entries(fields).map(([name, value]) => `${forScript(name)}: ${forScript(value)}`)
+  const script = `if (opener) opener.postMessage({ ${message.join(', ')} }, location.origin); close()`
+  return {
+    headers: {
+      ...pageHeaders,
+      ...secretHeaders,
+      'Content-Security-Policy': `default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-${nonce}'`,
+    },
+    body: pageOf('Signed in', `<p>You can close this window.</p>\n<script nonce="${nonce}">${script}</script>`),
+  }
+}
+
+/** Asks for the code of two-step verification. `action`: where it is sent. `secret`: sent with it. */
+export function codePage(action: string, secret: string, error = ''): Page {
+  const form = `<h1>Two-step verification</h1>
+<p>Enter the code of your authenticator app, or a recovery code.</p>
+${error === '' ? '' : `<p role="alert">${forText(error)}</p>`}
+<form method="post" action="${forAttribute(action)}">
+<input type="hidden" name="secret" value="${forAttribute(secret)}">
+<p><label>Code <input name="otp_code" autocomplete="one-time-code" required autofocus></label></p>
+<p><button>Sign in</button></p>
+</form>`
+  const policy = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"
+  return {
+    headers: { ...pageHeaders, ...secretHeaders, 'Content-Security-Policy': policy },
+    body: pageOf('Two-step verification', form),
+  }
+}

@@ -1,0 +1,319 @@
+/** Single sign-on: sign-ins at a provider, from the first request of a browser to its session. */
+import { createHash, randomBytes } from 'node:crypto'
+import PQueue from 'p-queue'
+import type { Accounts } from '../accounts/accounts.js'
+import type { SignInProof, Proved } from '../accounts/proof.js'
+import { timingSafeEqualText } from '../accounts/timing-safe-text.js'
+import { GatewayError, isGatewayError, hasDetail } from '../base/errors.js'
+import type { Log } from '../base/log.js'
+import type { Egress } from '../contract/driver-env.js'
+import type { IdentityRow } from '../database/identities.js'
+import type { SignInPurpose } from '../database/pending-sign-ins.js'
+import type { Store } from '../database/tables.js'
+import { networkOf } from '../net/addresses.js'
+import { ProviderAccounts } from './provider-accounts.js'
+import { providerFacts, type SsoSettings } from './provider-facts.js'
+import { Provider, type ProviderAnswer, type SignInChecks } from './provider.js'
+
+/** What a sign-in at the provider leads to: a token, an id to link, a session of the console, or a link. */
+export type SsoMethod = 'sso_get_token' | 'get_sso_id' | 'console' | 'link'
+
+/** The browser that signs in. */
+export interface SsoBrowser {
+  /** The secret that it has in a cookie; undefined if it has none. */
+  readonly secret: string | undefined
+  /** Its address, without port. */
+  readonly address: string
+  readonly userAgent: string
+}
+
+interface Begun {
+  readonly method: SsoMethod
+  readonly redirectUri: string
+  readonly nonce: string
+  readonly verifier: string
+  /** SHA-256 of the secret of the browser. */
+  readonly browser: string
+  /** Who links an identity. */
+  readonly userId?: number | undefined
+  /** The page of the console where the user goes on. */
+  readonly after: string
+}
+
+/** A sign-in that lacks the code of the account. */
+interface AwaitingCode {
+  readonly begun: Begun
+  readonly identityId: number
+  readonly answer: SessionFacts
+}
+
+type SessionFacts = Pick<ProviderAnswer, 'idToken' | 'sid'> & { readonly authTime: number | undefined }
+
+/** An identity that a user may link to an account by sending its id back. */
+interface Linkable {
+  readonly browser: string
+  readonly answer: Pick<ProviderAnswer, 'kind' | 'issuer' | 'subject' | 'claims'>
+}
+
+export type SsoOutcome = { readonly method: SsoMethod; readonly after: string } & (
+  | { readonly kind: 'token'; readonly token: string }
+  | { readonly kind: 'session'; readonly session: Awaited<ReturnType<Accounts['signIn']['openConsoleSession']>> }
+  | { readonly kind: 'linkable'; readonly id: string }
+  | { readonly kind: 'linked' }
+  /** The account asks for a code. `secret`: what the browser sends with it. */
+  | { readonly kind: 'code'; readonly secret: string }
+)
+
+/** Milliseconds for which a sign-in may take, and for which an identity may be linked. */
+const pendingTime = 10 * 60_000
+/** Characters of an ID token that are stored for the sign-out; one that is longer is not. */
+const maxIdToken = 16_384
+/** Answers of the provider that are asked for at once, and that wait for that. */
+const maxRunning = 8
+const maxWaiting = 100
+/** The beginning of the ids by which identities are linked, which no subject of an identity is taken for. */
+export const linkPrefix = 'link-'
+
+interface SingleSignOnOptions {
+  readonly accounts: Accounts
+  readonly settings: SsoSettings
+  readonly store: Pick<Store, 'pendingSignIns' | 'providerSessions'>
+  readonly egress: Pick<Egress, 'agentFor'>
+  readonly log: Pick<Log, 'info' | 'warn'>
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+}
+
+export class SingleSignOn {
+  readonly #provider: Provider
+  readonly #accounts: ProviderAccounts
+  readonly #now: () => number
+  readonly #queue = new PQueue({ concurrency: maxRunning })
+
+  constructor(private readonly options: SingleSignOnOptions) {
+    this.#now = options.now ?? Date.now
+    this.#provider = new Provider(options.egress, this.#now)
+    this.#accounts = new ProviderAccounts(options)
+  }
+
+  /**
+   * Begins a sign-in. Resolves to the page of the provider, and to the secret that the browser must have in a cookie.
+   * `userId`: who links an identity. `fresh`: the user must sign in at the provider, if that was more than ten minutes
+   * ago. Rejects with the details `provider_off` and `provider_failed`, and with `throttled`.
+   */
+  async begin(
+    { method, redirectUri, userId, after }: Pick<Begun, 'method' | 'redirectUri' | 'userId' | 'after'>,
+    browser: SsoBrowser,
+    fresh: boolean,
+  ): Promise<{ readonly page: URL; readonly secret: string }> {
+    const facts = providerFacts(this.options.settings)
+    const secret = browser.secret ?? newSecret()
+    const checks: SignInChecks = { state: newSecret(), nonce: newSecret(), verifier: newSecret() }
+    const page = await this.#limited(() => this.#provider.signInPage(facts, redirectUri, checks, fresh))
+    const { nonce, verifier } = checks
+    const begun: Begun = { method, redirectUri, nonce, verifier, browser: digestOf(secret), userId, after }
+    await this.#keep('provider', checks.state, browser, begun)
+    return { page, secret }
+  }
+
+  /**
+   * Completes a sign-in. `query`: that of the request to which the provider has led the browser. Rejects with the
+   * details `provider_sign_in_expired`, `provider_failed`, `identity_unknown` and `identity_refused`, and as
+   * `SignIn.issueToken`.
+   */
+  async complete(query: URLSearchParams, browser: SsoBrowser): Promise<SsoOutcome> {
+    const facts = providerFacts(this.options.settings)
+    const state = query.get('state') ?? ''
+    const begun = await this.#take<Begun>('provider', state, browser)
+    const { method, after, nonce, verifier, redirectUri } = begun
+    const callback = new URL(redirectUri)
+    callback.search = query.toString()
+    const redeem = () => this.#limited(() => this.#provider.redeem(facts, callback, { state, nonce, verifier }))
+    if (method === 'link') {
+      await this.#accounts.link(begun.userId ?? 0, await redeem())
+      return { method, after, kind: 'linked' }
+    }
+    if (method === 'get_sso_id') {
+      const { kind, issuer, subject, claims } = await redeem()
+      const { preferred_username, name, email } = claims
+      const answer = { kind, issuer, subject, claims: { preferred_username, name, email } }
+      const id = linkPrefix + newSecret()
+      await this.#keep('provider-link', id, browser, { browser: begun.browser, answer } satisfies Linkable)
+      return { method, after, kind: 'linkable', id }
+    }
+    let awaiting: Omit<AwaitingCode, 'begun'> | undefined
+    const prove = async () => {
+      const answer = await redeem()
+      const { identity } = await this.#accounts.signedIn(facts, answer)
+      const { idToken, sid, authTime } = answer
+      awaiting = { identityId: identity.id, answer: { idToken, sid, authTime: authTime?.getTime() } }
+      return this.#proved(awaiting, isTwoStep(answer.claims))
+    }
+    return this.#signIn(begun, browser, { kind: facts.kind, prove }, () => awaiting)
+  }
+
+  /** Completes a sign-in with the code of the account. `secret`: what `complete` has resolved to. Rejects as that. */
+  async completeWithCode(secret: string, code: string, browser: SsoBrowser): Promise<SsoOutcome> {
+    const awaiting = await this.#take<AwaitingCode>('provider-code', secret, browser)
+    const { kind } = this.#identity(awaiting)
+    const prove = () => Promise.resolve(this.#proved(awaiting, false))
+    return this.#signIn(awaiting.begun, browser, { kind, prove, code }, () => awaiting)
+  }
+
+  async #signIn(
+    begun: Begun,
+    browser: SsoBrowser,
+    how: Pick<SignInProof, 'kind' | 'prove' | 'code'>,
+    awaiting: () => Omit<AwaitingCode, 'begun'> | undefined,
+  ): Promise<SsoOutcome> {
+    const { method, after } = begun
+    const { signIn } = this.options.accounts
+    const proof = { ...how, username: '', address: browser.address }
+    try {
+      return method === 'console'
+        ? { method, after, kind: 'session', session: await signIn.openConsoleSession(proof, browser) }
+        : { method, after, kind: 'token', token: await signIn.issueToken(proof) }
+    } catch (error) {
+      const known = awaiting()
+      if (!isGatewayError(error) || !hasDetail(error, 'code_required') || known === undefined) throw error
+      const secret = newSecret()
+      const { identityId, answer } = known
+      await this.#keep('provider-code', secret, browser, { begun, identityId, answer } satisfies AwaitingCode)
+      return { method, after, kind: 'code', secret }
+    }
+  }
+
+  #proved({ identityId, answer }: Omit<AwaitingCode, 'begun'>, hasTwoStep: boolean): Proved {
+    const identity = this.#identity({ identityId })
+    const user = this.options.accounts.users.get(identity.userId)
+    if (user === undefined) throw new GatewayError('denied', { op: 'sign in', detail: 'identity_unknown' })
+    const { sid, authTime } = answer
+    const idToken = (answer.idToken?.length ?? 0) > maxIdToken ? undefined : answer.idToken
+    return {
+      user,
+      hasTwoStep,
+      // A provider of OpenID Connect that does not say when is not taken for one that has just asked.
+      at: identity.kind === 'oidc' ? new Date(authTime ?? 0) : undefined,
+      onSession: async ({ credential, expires }) => {
+        await this.options.store.providerSessions.insert({ identityId, credential, sid, idToken, expires })
+        await this.options.accounts.identities.signedIn(identity)
+      },
+    }
+  }
+
+  #identity({ identityId }: Pick<AwaitingCode, 'identityId'>): IdentityRow {
+    const identity = this.options.accounts.identities.get(identityId)
+    if (identity === undefined) throw new GatewayError('denied', { op: 'sign in', detail: 'identity_unknown' })
+    return identity
+  }
+
+  /**
+   * Links the identity that the browser of this user has proved, by the id that it got. Rejects with the details
+   * `provider_sign_in_expired` and `identity_refused`.
+   */
+  async link(userId: number, id: string, browser: SsoBrowser): Promise<void> {
+    const { answer } = await this.#take<Linkable>('provider-link', id, browser)
+    await this.#accounts.link(userId, answer)
+  }
+
+  /** Unlinks an identity of the user, by default all of providers. `not_found`. */
+  async unlink(userId: number, id?: number): Promise<void> {
+    await this.#accounts.unlink(userId, id)
+  }
+
+  /**
+   * The page of the provider that ends its session, for the session of this credential; undefined if it did not begin
+   * there, the provider has no such page, or the settings do not ask for it. `after`: where it leads then.
+   */
+  async signOutPage(credential: string, after: string): Promise<URL | undefined> {
+    const { settings, store, log } = this.options
+    if (!settings.bool('sso_logout_provider')) return undefined
+    const session = await store.providerSessions.ofCredential(credential)
+    if (session === undefined) return undefined
+    try {
+      const facts = providerFacts(settings)
+      return await this.#limited(() => this.#provider.signOutPage(facts, session.idToken, after))
+    } catch (error) {
+      log.warn({ err: error }, 'the session at the provider was not ended')
+      return undefined
+    }
+  }
+
+  /** Ends the sessions that a logout token of the provider names. Rejects with the detail `provider_failed`. */
+  async endByProvider(logoutToken: string): Promise<void> {
+    const { accounts, settings, store, log } = this.options
+    const facts = providerFacts(settings)
+    const { issuer, subject, sid } = await this.#limited(() => this.#provider.logoutRequest(facts, logoutToken))
+    const identity = subject === undefined ? undefined : accounts.identities.find(issuer, subject)
+    if (subject !== undefined && identity === undefined) return
+    const sessions = await (identity === undefined
+      ? store.providerSessions.ofSid(issuer, sid ?? '')
+      : store.providerSessions.of(identity.id, sid))
+    for (const { identityId, credential, expires } of sessions) {
+      const userId = accounts.identities.get(identityId)?.userId
+      if (userId === undefined) continue
+      const [kind, id = ''] = credential.split(':')
+      if (kind === 'token') await accounts.tokens.revokeId(userId, id, expires)
+      else await accounts.consoleSessions.delete(userId, Number(id)).catch(ignoreMissing)
+    }
+    log.info({ issuer, sessions: sessions.length }, 'the provider has ended sessions')
+  }
+
+  async #keep(purpose: SignInPurpose, secret: string, { address }: SsoBrowser, data: object): Promise<void> {
+    const now = this.#now()
+    const row = {
+      id: digestOf(secret),
+      purpose,
+      network: networkOf(address),
+      data,
+      expires: new Date(now + pendingTime),
+    }
+    if (await this.options.store.pendingSignIns.add(row, new Date(now))) return
+    throw new GatewayError('throttled', { op: 'sign in', reason: 'too many sign-ins have begun', retryAfter: 60 })
+  }
+
+  /** What `#keep` has kept, once, for the browser that began it. */
+  async #take<T extends { readonly browser: string } | { readonly begun: Begun }>(
+    purpose: SignInPurpose,
+    secret: string,
+    { secret: cookie = '' }: SsoBrowser,
+  ): Promise<T> {
+    const row = await this.options.store.pendingSignIns.take(digestOf(secret), purpose, new Date(this.#now()))
+    const data = row?.data as T | undefined
+    const browser = data && ('browser' in data ? data.browser : data.begun.browser)
+    if (data === undefined || browser === undefined || !timingSafeEqualText(digestOf(cookie), browser)) {
+      throw new GatewayError('denied', { op: 'sign in', detail: 'provider_sign_in_expired' })
+    }
+    return data
+  }
+
+  /** Runs a request to the provider when fewer than the limit run. */
+  async #limited<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#queue.size >= maxWaiting) throw new GatewayError('throttled', { op: 'sign in', retryAfter: 10 })
+    return this.#queue.add(work)
+  }
+}
+
+/** Values of `amr` (RFC 8176) and `acr` by which a provider says that it has asked for two factors. */
+const twoStepMethods: ReadonlySet<unknown> = new Set(['mfa'])
+const twoStepClasses: ReadonlySet<unknown> = new Set([
+  'mfa',
+  'http://schemas.openid.net/pape/policies/2007/06/multi-factor',
+  'https://refeds.org/profile/mfa',
+])
+
+function isTwoStep({ amr, acr }: ProviderAnswer['claims']): boolean {
+  return (Array.isArray(amr) && amr.some((method) => twoStepMethods.has(method))) || twoStepClasses.has(acr)
+}
+
+function newSecret(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+function digestOf(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex')
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!isGatewayError(error, 'not_found')) throw error
+}

@@ -1,0 +1,169 @@
+/** Answers of a provider that are not accepted, and requests that no browser with the right cookie sends. */
+import { SignJWT, UnsecuredJWT, type JWTPayload } from 'jose'
+import t from 'tap'
+import { clientSecret } from '../servers/openid-provider.js'
+import { Browser, posted } from './browser.js'
+import { LyingProvider, newKeys } from './lying-provider.js'
+import { serveSite, useProvider } from './site.js'
+
+const minute = 60
+
+void t.test('an ID token is accepted only if it is of the provider, for this client and this sign-in', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  await useProvider(site, provider.issuer, { sso_auto_register: 'true' })
+  const signIn = () => new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)
+  const seconds = Math.floor(Date.now() / 1000)
+  const stranger = await newKeys('first')
+  const lies: Readonly<Record<string, Partial<Pick<LyingProvider, 'claims' | 'sign'>>>> = {
+    'another issuer': { claims: { iss: 'https://idp.example.org' } },
+    'another client': { claims: { aud: 'somebody else' } },
+    'another nonce': { claims: { nonce: 'of another sign-in' } },
+    'no nonce': { claims: { nonce: undefined } },
+    'an expired token': { claims: { iat: seconds - 600, exp: seconds - 2 * minute } },
+    'a token of the future': { claims: { nbf: seconds + 10 * minute } },
+    'no subject': { claims: { sub: undefined } },
+    "a stranger's signature": {
+      sign: (claims) =>
+        new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: 'first' }).sign(stranger.privateKey),
+    },
+    'no signature': { sign: (claims) => Promise.resolve(new UnsecuredJWT(claims as JWTPayload).encode()) },
+    'a signature with the secret of the client': {
+      sign: (claims) => new SignJWT(claims).setProtectedHeader({ alg: 'HS256' }).sign(Buffer.from(clientSecret)),
+    },
+    'no JWT': { sign: () => Promise.resolve('no token') },
+  }
+  for (const [title, lie] of Object.entries(lies)) {
+    Object.assign(provider, { claims: {}, sign: undefined, ...lie })
+    const { status, body } = await signIn()
+    t.equal(status, 400, title)
+    t.match(body, /the answer of the provider is not accepted/, title)
+  }
+  t.same(
+    site.gateway.accounts.users.list().filter(({ role }) => role === 'general'),
+    [],
+  )
+  Object.assign(provider, { claims: { preferred_username: 'ada' }, sign: undefined })
+  posted((await signIn()).body, 'token')
+  t.ok(provider.hasVerified, 'the code is bound to the client by PKCE')
+  await provider.rotate()
+  posted((await signIn()).body, 'token')
+  provider.claims = { iat: seconds - 5, exp: seconds - minute / 2 }
+  posted((await signIn()).body, 'token')
+  t.equal(site.gateway.accounts.users.list().filter(({ role }) => role === 'general').length, 1)
+})
+
+void t.test('a state is accepted once, from the browser that has begun', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  await useProvider(site, provider.issuer, { sso_auto_register: 'true' })
+  const expired = /incorrect or expired state parameter/
+  const isCallback = (to: URL) => to.pathname === '/api/auth/sso_callback'
+  const begin = async (browser: Browser) =>
+    (await browser.go(`${site.url}/api/auth/sso?method=sso_get_token`, {}, isCallback)).url.href
+  const victim = new Browser()
+  const attacker = new Browser()
+  t.match((await victim.go(await begin(attacker))).body, expired, 'a browser without the cookie')
+  await begin(victim)
+  t.match((await victim.go(await begin(attacker))).body, expired, 'a browser with the cookie of its own sign-in')
+  const [one, other] = [await begin(victim), await begin(victim)]
+  posted((await victim.go(other)).body, 'token')
+  posted((await victim.go(one)).body, 'token')
+  t.match((await victim.go(one)).body, expired, 'a second time')
+  const made = new URL(one)
+  made.searchParams.set('state', 'made up')
+  t.match((await victim.go(made.href)).body, expired)
+  const noCode = await victim.go(`${site.url}/api/auth/sso_callback?state=x`)
+  t.match(noCode.body, /No code provided/)
+  const error = new URL(await begin(victim))
+  error.searchParams.delete('code')
+  error.searchParams.set('error', 'access_denied')
+  error.searchParams.set('error_description', '<script>alert(1)</script> call 0900')
+  const { body } = await victim.go(error.href)
+  t.match(body, /access_denied/)
+  t.notMatch(body, /0900|<script>/, 'words of others are not shown')
+})
+
+void t.test('a provider that is down keeps nobody else out, and is asked again', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  await useProvider(site, provider.issuer, { sso_auto_register: 'true' })
+  provider.status = 503
+  const start = `${site.url}/api/auth/sso?method=sso_get_token`
+  const page = await new Browser().go(start)
+  t.equal(page.status, 400)
+  t.match(page.body, /Accounts of this site can sign in with their password/)
+  t.match(await site.get('/api/auth/sso?method=sso_get_token'), { code: 400, message: /the provider/ })
+  provider.status = 200
+  posted((await new Browser().go(start)).body, 'token')
+  await useProvider(site, 'http://127.0.0.1:1')
+  t.match(await site.get('/api/auth/sso?method=sso_get_token'), { code: 400, message: /ECONNREFUSED/ })
+  await useProvider(site, provider.issuer, { egress_networks: '' })
+  t.match(await site.get('/api/auth/sso?method=sso_get_token'), { code: 400, message: /network that is not allowed/ })
+})
+
+void t.test('metadata of another issuer, and addresses that are not of https, are refused', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  const ask = () => site.get('/api/auth/sso?method=sso_get_token')
+  provider.metadata = { issuer: 'https://accounts.google.com' }
+  await useProvider(site, provider.issuer)
+  t.match(await ask(), { code: 400, message: /issuer/ })
+  for (const [endpoint, message] of [
+    ['http://idp.example.org', /https address/],
+    ['file:///etc/passwd', /https address/],
+    ['https://me:word@idp.example.org', /https address/],
+    ['', /https address/],
+  ] as const) {
+    await useProvider(site, endpoint)
+    t.match(await ask(), { code: 400, message }, endpoint)
+  }
+})
+
+void t.test('the requests of other clients of this API are answered as they expect', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  const ask = (query = '?method=sso_get_token') => site.get(`/api/auth/sso${query}`)
+  t.match(await ask(), { code: 403, message: 'Single sign-on is not enabled' })
+  await useProvider(site, provider.issuer, { sso_login_platform: '' })
+  t.match(await ask(''), { code: 400, message: 'no method provided' })
+  t.match(await ask(), { code: 400, message: 'invalid platform' })
+  await useProvider(site, provider.issuer, { sso_login_platform: 'Dingtalk' })
+  t.match(await ask(), { code: 400, message: /Dingtalk is not supported/ })
+  for (const tenant of ['common', 'https://login.microsoftonline.com/organizations/v2.0']) {
+    await useProvider(site, tenant, { sso_login_platform: 'Microsoft' })
+    t.match(await ask(), { code: 400, message: /the id of your tenant/ })
+  }
+  await useProvider(site, provider.issuer, { sso_auto_register: 'true', sso_compatibility_mode: 'true' })
+  const isToken = (to: URL) => to.pathname === '/@login'
+  const { url, headers } = await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`, {}, isToken)
+  t.equal(headers.get('cache-control'), 'no-store')
+  t.equal(headers.get('referrer-policy'), 'no-referrer')
+  t.ok(provider.redeemed.get('redirect_uri')?.endsWith('/api/auth/sso_get_token'))
+  const token = url.searchParams.get('token') ?? ''
+  t.match((await site.get('/api/me', { authorization: token })).data, { sso_id: 'ada-1' })
+})
+
+void t.test('a name at the provider is text, not a part of a page, a path or another account', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  await useProvider(site, provider.issuer, { sso_auto_register: 'true', sso_default_dir: '/home/{username}/x' })
+  const signIn = async (sub: string, preferred: unknown) => {
+    provider.claims = { sub, preferred_username: preferred }
+    provider.userinfo = { sub }
+    const token = posted((await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)).body, 'token')
+    return (await site.get('/api/me', { authorization: token })).data as {
+      username: string
+      base_path: string
+      role: number
+    }
+  }
+  t.match(await signIn('1', 'admin'), { username: 'admin-2', role: 0 }, 'no account is taken over')
+  t.match(await signIn('2', 'admin'), { username: 'admin-3', role: 0 })
+  t.match(await signIn('3', '../../etc'), { base_path: '/home/.._.._etc/x' })
+  t.match(await signIn('4', '..'), { base_path: '/home/_/x' })
+  t.match(await signIn('5', '</script><script>alert(1)'), { username: '<_script><script>alert(1)' })
+  t.match(await signIn('6', ['a list']), { username: '6' })
+  t.match(await signIn('7', 'x'.repeat(100_000)), { username: 'x'.repeat(100) })
+  t.match(await signIn('8', 'a:b\u0000\u202e'), { username: 'a_b__' })
+})

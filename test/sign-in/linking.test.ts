@@ -1,0 +1,155 @@
+/** Identities that are linked to accounts: by their users, by what earlier programs have stored, and by settings. */
+import t from 'tap'
+import { Browser, posted } from './browser.js'
+import { LyingProvider } from './lying-provider.js'
+import { serveSite, useProvider } from './site.js'
+
+const expired = 'incorrect or expired state parameter'
+
+/** The id that the web client of the family gets in its window, and sends as `sso_id`. */
+async function provenId(browser: Browser, site: string): Promise<string> {
+  return posted((await browser.go(`${site}/api/auth/sso?method=get_sso_id`)).body, 'sso_id')
+}
+
+void t.test('the web client of the family links an identity, signs in by it, and unlinks it', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  await useProvider(site, provider.issuer)
+  const ann = await site.as('ann', [])
+  const browser = new Browser()
+  const update = (ssoId: string, from = browser) => {
+    const cookie = `tidegate_sso=${from.cookie(site.url, 'tidegate_sso') ?? ''}`
+    return ann.post('/api/me/update', { username: 'ann', password: '', sso_id: ssoId }, { cookie })
+  }
+  const id = await provenId(browser, site.url)
+  t.match(await update(id, new Browser()), { code: 400, message: expired }, 'another browser has not proved it')
+  t.match(await update(id), { code: 400, message: expired }, 'an id is tried once')
+  t.match(await update(await provenId(browser, site.url)), { code: 200 })
+  t.match((await ann.get('/api/me')).data, { sso_id: 'ada-1' })
+  t.match(await update('ada-1'), { code: 200 }, 'as it is')
+  const [identity] = (await ann.get('/api/me/identities')).data as { id: number }[]
+  t.match(identity, { kind: 'oidc', issuer: provider.issuer, name: 'ada-1' })
+  const token = posted((await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)).body, 'token')
+  t.match((await site.get('/api/me', { authorization: token })).data, { username: 'ann' })
+
+  const bob = await site.as('bob', [])
+  const taken = { username: 'bob', password: '', sso_id: await provenId(browser, site.url) }
+  const cookie = `tidegate_sso=${browser.cookie(site.url, 'tidegate_sso') ?? ''}`
+  t.match(await bob.post('/api/me/update', taken, { cookie }), { code: 400, message: /linked to another account/ })
+  for (const [wrong, code] of [
+    ['ada-1', 403],
+    ['1', 403],
+    ['link-made-up', 400],
+  ] as const) {
+    t.match(await bob.post('/api/me/update', { ...taken, sso_id: wrong }, { cookie }), { code }, wrong)
+  }
+  t.match(await bob.post(`/api/me/identities/delete?id=${identity?.id}`), {
+    code: 404,
+    message: 'identity not found',
+  })
+  t.match(await update(''), { code: 200 })
+  t.same((await ann.get('/api/me/identities')).data, [])
+  t.match((await ann.get('/api/me')).data, { sso_id: '' })
+  const gone = await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)
+  t.match(gone.body, /not bound to any users/)
+})
+
+void t.test('an id that earlier programs have stored is linked once, if the provider guarantees it', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  const { users, identities } = site.gateway.accounts
+  const signIn = async (sub: string, claims: object) => {
+    Object.assign(provider, { claims: { sub, ...claims }, userinfo: { sub } })
+    const { body } = await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)
+    if (!body.includes('postMessage')) return undefined
+    return ((await site.get('/api/me', { authorization: posted(body, 'token') })).data as { username: string }).username
+  }
+  for (const username of ['by-sub', 'by-name', 'by-mail', 'twice', 'again']) await site.as(username, [])
+  const store = (username: string, ssoId: string) => users.update(users.byName(username)?.id ?? 0, { ssoId })
+  await store('by-sub', 'ada-1')
+  await store('by-name', 'Ada')
+  await store('by-mail', 'ada@example.org')
+  for (const username of ['twice', 'again']) await store(username, 'two')
+  await useProvider(site, provider.issuer, { sso_oidc_username_key: 'name' })
+  t.equal(await signIn('eve-1', { name: 'Ada' }), undefined, 'anybody can choose a name')
+  await useProvider(site, provider.issuer, { sso_oidc_username_key: 'email' })
+  t.equal(await signIn('eve-2', { email: 'ada@example.org' }), undefined, 'an address that is not verified')
+  t.equal(await signIn('ada-2', { email: 'ada@example.org', email_verified: true }), 'by-mail')
+  await useProvider(site, provider.issuer, { sso_oidc_username_key: 'sub' })
+  t.equal(await signIn('two', {}), undefined, 'two accounts have it')
+  t.equal(await signIn('ada-1', {}), 'by-sub')
+  await store('by-name', 'ada-1')
+  t.equal(await signIn('ada-1', {}), 'by-sub', 'the link decides')
+  const bySub = users.byName('by-sub')
+  t.match(identities.of(bySub?.id ?? 0), [{ subject: 'ada-1', provisioned: false }])
+  const other = await LyingProvider.start(t)
+  other.claims = { sub: 'ada-1' }
+  await useProvider(site, other.issuer, { sso_oidc_username_key: 'sub' })
+  await store('by-name', '')
+  const { body } = await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)
+  t.match(body, /not bound to any users/, 'the same subject at another provider is somebody else')
+})
+
+void t.test('a verified e-mail address leads to the user of that name if the setting says so', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  await site.as('ada@example.org', [])
+  const signIn = async (claims: object) => {
+    provider.claims = { email: 'ada@example.org', ...claims }
+    return (await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)).status
+  }
+  await useProvider(site, provider.issuer)
+  t.equal(await signIn({ email_verified: true }), 403)
+  await useProvider(site, provider.issuer, { sso_link_by_email: 'true' })
+  t.equal(await signIn({}), 403)
+  t.equal(await signIn({ email_verified: true }), 200)
+})
+
+void t.test('the console signs in, links and unlinks, and never leads to another site', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  await useProvider(site, provider.issuer, { sso_auto_register: 'true' })
+  const seconds = Math.floor(Date.now() / 1000)
+  provider.claims = { preferred_username: 'ada', auth_time: seconds }
+  const browser = new Browser()
+  const isEnd = (to: URL) => to.pathname === '/@profile' || (to.origin !== site.url && to.origin !== provider.issuer)
+  const { url } = await browser.go(`${site.url}/api/auth/sso?method=console&redirect=/@profile`, {}, isEnd)
+  t.equal(url.href, `${site.url}/@profile`)
+  const session = browser.cookie(site.url, 'tidegate_session') ?? ''
+  const headers = { authorization: '', cookie: `tidegate_session=${session}` }
+  t.match((await site.get('/api/me', headers)).data, { username: 'ada' })
+  const [identity] = (await site.get('/api/me/identities', headers)).data as { id: number }[]
+  t.match(
+    await site.post(`/api/me/identities/delete?id=${identity?.id}`, {}, headers),
+    { code: 400, message: /created with this identity/ },
+    'its provider says whether it still exists',
+  )
+  t.match(await site.post('/api/me/update', { username: 'ada', sso_id: '' }, headers), { code: 400 })
+  for (const away of ['//evil.example', '/\\evil.example', 'https://evil.example', 'javascript:alert(1)', '/\t/evil']) {
+    const query = new URLSearchParams({ method: 'console', redirect: away })
+    const to = await new Browser().go(
+      `${site.url}/api/auth/sso?${query.toString()}`,
+      {},
+      (to) => to.pathname === '/' || isEnd(to),
+    )
+    t.equal(to.url.href, `${site.url}/`, away)
+  }
+
+  Object.assign(provider, { claims: { sub: 'second', auth_time: seconds }, userinfo: { sub: 'second' } })
+  const linked = await browser.go(`${site.url}/api/auth/sso?method=link&redirect=/@profile`, {}, isEnd)
+  t.equal(linked.url.href, `${site.url}/@profile`)
+  t.match((await site.get('/api/me/identities', headers)).data, [{}, { name: 'second' }])
+  const foreign = { ...browser.headers, 'sec-fetch-site': 'cross-site', cookie: `tidegate_session=${session}` }
+  const refused = await new Browser(foreign).go(`${site.url}/api/auth/sso?method=link`)
+  t.match(refused.body, /sign in to the console first/, 'a page of another site cannot begin a link')
+
+  Object.assign(provider, { claims: { auth_time: seconds - 3600 }, userinfo: { sub: 'ada-1' } })
+  const old = new Browser()
+  await old.go(`${site.url}/api/auth/sso?method=console&redirect=/@profile`, {}, isEnd)
+  const oldCookie = `tidegate_session=${old.cookie(site.url, 'tidegate_session') ?? ''}`
+  const change = { username: 'ada', password: 'another password' }
+  t.match(await site.post('/api/me/update', change, { authorization: '', cookie: oldCookie }), {
+    code: 403,
+    message: /ten minutes|recent/,
+  })
+})

@@ -1,0 +1,83 @@
+/** Logout tokens (OpenID Connect Back-Channel Logout 1.0), and sign-ins at GitHub. */
+import { SignJWT } from 'jose'
+import t from 'tap'
+import { listen } from '../protocols/http/listen.js'
+import { clientId } from '../servers/openid-provider.js'
+import { Browser, posted } from './browser.js'
+import { LyingProvider, newKeys } from './lying-provider.js'
+import { serveSite, useProvider } from './site.js'
+
+void t.test('a logout token ends what it names, and is accepted only of the provider', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  await useProvider(site, provider.issuer, { sso_auto_register: 'true' })
+  const signIn = async (sub: string, sid?: string) => {
+    Object.assign(provider, { claims: { sub, sid, preferred_username: sub }, userinfo: { sub } })
+    return posted((await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)).body, 'token')
+  }
+  const seconds = Math.floor(Date.now() / 1000)
+  const events = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+  const right = { iss: provider.issuer, aud: clientId, iat: seconds, jti: 'one', events, sub: 'ada' }
+  const post = async (token: string): Promise<number> => {
+    const body = new URLSearchParams({ logout_token: token })
+    const { status, headers } = await fetch(`${site.url}/api/auth/sso_backchannel_logout`, { method: 'POST', body })
+    t.equal(headers.get('cache-control'), 'no-store')
+    return status
+  }
+  const isIn = async (authorization: string) => (await site.get('/api/me', { authorization })).code === 200
+  const [phone, desk, bob] = [await signIn('ada', 'phone'), await signIn('ada', 'desk'), await signIn('bob')]
+  const stranger = await newKeys('first')
+  const wrong: Readonly<Record<string, string>> = {
+    "a stranger's": await new SignJWT(right)
+      .setProtectedHeader({ alg: 'RS256', kid: 'first' })
+      .sign(stranger.privateKey),
+    'no token': 'x',
+    'an ID token': await provider.token({ ...right, events: undefined, nonce: 'n' }),
+    'one with a nonce': await provider.token({ ...right, nonce: 'n' }),
+    'another client': await provider.token({ ...right, aud: 'x' }),
+    'another issuer': await provider.token({ ...right, iss: 'https://x' }),
+    'an old one': await provider.token({ ...right, iat: seconds - 3600 }),
+    nobody: await provider.token({ ...right, sub: undefined }),
+  }
+  for (const [title, token] of Object.entries(wrong)) t.equal(await post(token), 400, title)
+  t.same(await Promise.all([phone, desk, bob].map(isIn)), [true, true, true])
+  t.equal(await post(await provider.token({ ...right, sub: undefined, sid: 'phone' })), 200)
+  t.same(await Promise.all([phone, desk, bob].map(isIn)), [false, true, true])
+  t.equal(await post(await provider.token(right)), 200)
+  t.same(await Promise.all([phone, desk, bob].map(isIn)), [false, false, true])
+  t.equal(await post(await provider.token({ ...right, sub: 'nobody here' })), 200)
+})
+
+void t.test('GitHub signs in by OAuth, with its id as the identity', async (t) => {
+  const site = await serveSite(t)
+  let account: unknown = { id: 583_231, login: 'octocat', name: 'admin' }
+  const seen: string[] = []
+  const gitHub = await listen(t, (request, response) => {
+    const url = new URL(request.url ?? '', 'http://x')
+    seen.push(url.pathname)
+    if (url.pathname === '/login/oauth/authorize') {
+      const to = new URL(url.searchParams.get('redirect_uri') ?? '')
+      to.searchParams.set('code', 'c')
+      to.searchParams.set('state', url.searchParams.get('state') ?? '')
+      response.writeHead(302, { location: to.href }).end()
+      return
+    }
+    const answer = url.pathname === '/api/v3/user' ? account : { access_token: 'a', token_type: 'bearer', scope: '' }
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
+  })
+  const former = await site.as('former', [])
+  const { users } = site.gateway.accounts
+  await users.update(users.byName('former')?.id ?? 0, { ssoId: '583231' })
+  await useProvider(site, gitHub, { sso_login_platform: 'Github' })
+  const start = `${site.url}/api/auth/sso?method=sso_get_token`
+  const authorization = posted((await new Browser().go(start)).body, 'token')
+  t.match((await site.get('/api/me', { authorization })).data, { username: 'former' })
+  t.match((await former.get('/api/me/identities')).data, [{ kind: 'oauth', issuer: gitHub, name: 'octocat' }])
+  t.same(seen, ['/login/oauth/authorize', '/login/oauth/access_token', '/api/v3/user'])
+  account = { id: 1, login: 'former' }
+  t.match((await new Browser().go(start)).body, /not bound to any users/, 'the name is not the identity')
+  account = { login: 'former' }
+  t.match((await new Browser().go(start)).body, /GitHub has sent no id/)
+  account = { id: 'former' }
+  t.match((await new Browser().go(start)).body, /GitHub has sent no id/)
+})
