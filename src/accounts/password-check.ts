@@ -61,6 +61,8 @@ export interface NewSecret {
 interface NormalizedCredentials {
   readonly network: string
   readonly name: string
+  /** The name that is counted: a directory ignores the case of names that no account here has. */
+  readonly counted: string
   readonly hash: string
   readonly plain: string | undefined
   readonly digest: string
@@ -96,14 +98,14 @@ export class PasswordCheck {
    */
   async checkPassword(credentials: Credentials, { remembered }: { readonly remembered: boolean }): Promise<Verified> {
     const normalized = this.#normalize(credentials)
-    const { network, name, digest } = normalized
-    this.#limiter.assertPairNotLocked(network, name)
+    const { network, name, counted, digest } = normalized
+    this.#limiter.assertPairNotLocked(network, counted)
     // Before the lock of the address is checked, which another user may have caused. Guesses at this account are
     // refused above.
     const cached = remembered ? this.#cache.get(digest) : undefined
     if (cached !== undefined) return cached
-    const delay = await this.#limiter.admit(network, name)
-    const party = (await this.#limiter.isFamiliar(network, name)) ? { account: name } : { network }
+    const delay = await this.#limiter.admit(network, counted)
+    const party = (await this.#limiter.isFamiliar(network, counted)) ? { account: counted } : { network }
     // A hash of bcrypt can only be compared with the plain form.
     const form = normalized.plain === undefined ? 'hash' : 'plain'
     return this.#share(`${network} ${digest} ${form}`, credentials.signal, async (signal) => {
@@ -186,8 +188,8 @@ export class PasswordCheck {
 
   /** Records a completed sign-in. `remember`: caches the verification, for accounts that need no one-time code. */
   recordSuccess(credentials: Credentials, verified: Verified, { remember }: { readonly remember: boolean }): void {
-    const { network, name, digest } = this.#normalize(credentials)
-    void this.#limiter.recordSuccess(network, name)
+    const { network, counted, digest } = this.#normalize(credentials)
+    void this.#limiter.recordSuccess(network, counted)
     if (remember) this.#cache.add(digest, verified)
   }
 
@@ -203,7 +205,8 @@ export class PasswordCheck {
     const checked = /^[0-9a-f]{64}$/.test(hash) ? hash : ''
     const digest = this.#cache.digest(name, checked)
     const plain = 'plain' in password ? password.plain : undefined
-    const normalized = { network: networkOf(address), name, hash: checked, plain, digest }
+    const counted = this.options.byName(name) === undefined ? name.toLowerCase() : name
+    const normalized = { network: networkOf(address), name, counted, hash: checked, plain, digest }
     this.#normalized.set(credentials, normalized)
     return normalized
   }
@@ -238,11 +241,11 @@ export class PasswordCheck {
    * `continues`: the attempt is pending if the password is wrong here, and `settle` must be called.
    */
   async #compare(
-    { network, name, hash, plain }: NormalizedCredentials,
+    { network, name, counted, hash, plain }: NormalizedCredentials,
     continues: boolean,
   ): Promise<{ readonly user?: UserRow | undefined; readonly settle?: Settle } | undefined> {
     // Other attempts from this address may have failed while this one was queued.
-    const settle = await this.#limiter.beginNow(network, name)
+    const settle = await this.#limiter.beginNow(network, counted)
     if (settle === undefined) return undefined
     let user: UserRow | undefined
     let isPending = false

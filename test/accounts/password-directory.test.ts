@@ -100,6 +100,20 @@ void t.test('failures count before the directory is asked, and not if it does no
   await t.rejects(locked, throttled, 'the password of ada was compared here')
 })
 
+void t.test('names that differ in case only are counted together', async (t) => {
+  const { accounts, ada } = await fixture(t)
+  const { directory, asked } = directoryOf(() => ada)
+  accounts.useDirectory(directory)
+  const address = '198.51.100.4'
+  const names = ['ADA', 'Ada', 'aDA', 'adA', 'ADa']
+  for (const username of names) {
+    await t.rejects(accounts.signIn.issueToken(credentials({ username, plain: 'x', address })), wrong)
+  }
+  const locked = await accounts.lockedSignIns.list()
+  t.match(locked, [{ kind: 'address' }, { kind: 'pair', username: 'ada' }])
+  t.equal(asked.length, names.length)
+})
+
 void t.test('whoever waits for the directory keeps nobody from a comparison here', async (t) => {
   const { accounts, ada } = await fixture(t)
   const { directory, asked } = directoryOf(() => ada)

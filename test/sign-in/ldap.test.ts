@@ -7,6 +7,7 @@ import '../fast-hashes.js'
 import { startGateway, withoutNodes, type RunningGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { addUser, basic, everyPermission, packets, post, send, userPassword, type Envelope } from '../security/world.js'
+import { until } from '../until.js'
 import { reader, slapdPrograms, startSlapd, suffix, type SlapdServer } from '../servers/slapd.js'
 
 const all = Object.values(permissionBits).reduce((sum, bit) => sum | bit, 0)
@@ -123,6 +124,45 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     t.match(await login(running, 'carol', 'carol signs in'), { code: 200 })
     t.match(await login(running, 'CAROL', 'carol signs in'), { code: 200 })
     t.match(await login(running, 'carol', userPassword), { code: 200 })
+    for (const name of ['admin', 'guest']) {
+      await slapd.addPerson(name, `${name} signs in`)
+      t.match(await login(running, name, `${name} signs in`), { code: 400 }, name)
+      t.match(await login(running, name.toUpperCase(), `${name} signs in`), { code: 400 }, name)
+    }
+  })
+
+  await t.test('concurrent first sign-ins make one account', async (t) => {
+    await slapd.addPerson('ivy', 'ivy signs in')
+    const answers = await Promise.all(['ivy', 'IVY', 'Ivy', 'iVy'].map((name) => login(running, name, 'ivy signs in')))
+    t.same(
+      answers.map(({ code }) => code),
+      [200, 200, 200, 200],
+    )
+    t.equal(users.list().filter(({ username }) => username.toLowerCase() === 'ivy').length, 1)
+  })
+
+  await t.test('a session of the console is opened and confirmed with it, and the audit says by what', async (t) => {
+    const ask = (path: string, fields: object, cookie = '') =>
+      send(
+        running.url,
+        'POST',
+        path,
+        { ...newClient(), 'content-type': 'application/json', origin: running.url, ...(cookie !== '' && { cookie }) },
+        JSON.stringify(fields),
+      )
+    const opened = await ask('/api/auth/session', { username: 'ann', password: 'ann signs in' })
+    t.match(JSON.parse(opened.text), { code: 200 })
+    const [cookie = ''] = (opened.headers['set-cookie']?.[0] ?? '').split(';')
+    const confirmed = await ask('/api/auth/session/confirm', { password: 'ann signs in' }, cookie)
+    t.match(JSON.parse(confirmed.text), { code: 200 })
+    t.match(JSON.parse((await ask('/api/auth/session/confirm', { password: 'wrong' }, cookie)).text), { code: 400 })
+    const isRecorded = async () => {
+      const { events } = await gateway.records.audit.list({}, 500)
+      return events.some(
+        ({ kind, actor, subject }) => kind === 'signin.ok' && actor?.name === 'ann' && subject === 'ldap',
+      )
+    }
+    t.ok(await until(isRecorded))
   })
 
   await t.test('an account follows its entry to another name', async (t) => {
