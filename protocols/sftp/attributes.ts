@@ -13,7 +13,7 @@ import { attributeFlag } from './wire.js'
  */
 export interface RequestedAttributes {
   readonly size?: number
-  /** Permission bits without the file type. What becomes of them, the core decides (`src/contract/modes.ts`). */
+  /** Permission bits without the file type. The core decides which of them are stored (`src/contract/modes.ts`). */
   readonly mode?: number
   readonly modified?: Date
 }

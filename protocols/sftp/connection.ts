@@ -50,7 +50,7 @@ export class SftpConnection {
   readonly #sessions = new Set<SftpSession>()
   readonly #address: string
   /** Aborted when the socket has closed. */
-  readonly #gone = sharedController()
+  readonly #disconnected = sharedController()
   readonly #readGate: ReadGate
   readonly #log: Log
   readonly #loginTimer: NodeJS.Timeout
@@ -181,8 +181,8 @@ export class SftpConnection {
   }
 
   /**
-   * After the client has exchanged the keys anew, which it could do without an end. Counted by user: the new
-   * connections of a network do not end the transfers of those behind it.
+   * Called when the client has exchanged the keys anew, which nothing else limits. It is counted by user, so that new
+   * connections from a network do not end the running transfers of others in it.
    */
   #slowDown(): void {
     const turn = this.options.rekeys.reserve(`user ${this.#principal?.holder ?? this.#address}`)
@@ -205,7 +205,7 @@ export class SftpConnection {
       }
       const result = await signIn({ settings, accounts }, context, {
         address: this.#address,
-        signal: this.#gone.signal,
+        signal: this.#disconnected.signal,
       })
       if (result === 'offered') context.accept()
       else this.#accepted(context, result.principal)
@@ -325,7 +325,7 @@ export class SftpConnection {
   #closed(): void {
     if (this.isWaiting) this.options.turn.release()
     clearTimeout(this.#startTimer)
-    this.#gone.abort()
+    this.#disconnected.abort()
     clearTimeout(this.#loginTimer)
     clearInterval(this.#idleTimer)
     this.#release?.()

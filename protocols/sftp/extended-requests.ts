@@ -181,7 +181,7 @@ async function copyData(session: SessionState, id: number, fields: FieldReader):
   }
   if (from.file === to.file || (await isSameFile(session, from.file, to.file)))
     throw new GatewayError('invalid', { op: 'copy', reason: 'source and target are the same file' })
-  // Not what is appended meanwhile: the source may be the target by a name that the backend does not tell.
+  // Not what is appended meanwhile: the source may be the target under a name that the backend does not report.
   const available = Math.max(0, (await sizeOf(session, from.file)) - start)
   const length = requestedLength === 0 ? available : Math.min(requestedLength, available)
   const append = to.plan.append
@@ -192,7 +192,7 @@ async function copyData(session: SessionState, id: number, fields: FieldReader):
 /** Whether both are the same file under two names. What is written to a staged file changes no other. */
 async function isSameFile({ fs, signal }: SessionState, from: WorkingFile, to: WorkingFile): Promise<boolean> {
   if (to.isStaged || from.isStaged || to.isUnlinked || from.isUnlinked) return false
-  // A name that is gone is no other name of anything.
+  // A name that was removed is not another name of the file.
   return (await undefinedIfMissing(fs.isSameFile(from.path, to.path, { signal }))) ?? false
 }
 

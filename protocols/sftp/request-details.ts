@@ -42,7 +42,7 @@ const subjects: Readonly<Record<string, 'path' | 'handle'>> = {
 
 const names = new Map<number, string>(Object.entries(packetType).map(([name, type]) => [type, name]))
 
-/** `files`: the open handles. A CLOSE that has failed has no path, because its handle is gone. */
+/** `files`: the open handles. A CLOSE that has failed has no path, because its handle is closed. */
 export function requestDetails({ type, fields: bytes }: Packet, files: OpenFiles): RequestDetails {
   let request = names.get(type) ?? `request ${type}`
   try {

@@ -161,9 +161,10 @@ export function sftpServer(
 }
 
 /**
- * Which socket gives way to a new one, or the new one itself: one of the network with the most of them, so that a flood
- * evicts its own. To one of another network gives way the last whose key exchange has not begun, or else the oldest. To
- * one of their own network only those give way that are late, so that the others of a burst sign in.
+ * The socket that is closed for a new one, or the new one itself. It is one of the network that has the most sockets,
+ * so that a flood evicts its own. If the new one is of another network, it is the last whose key exchange has not
+ * begun, or otherwise the oldest. If it is of that network, it is one that is late, so that the others of a burst sign
+ * in.
  */
 function whichGivesWay(unauthenticated: readonly (readonly [Socket, SftpConnection])[], added: Socket): Socket {
   const all = new Map(unauthenticated)

@@ -24,7 +24,7 @@ export function methodsOf({ settings }: Pick<SignInDependencies, 'settings'>): A
     : ['publickey', 'keyboard-interactive', 'password']
 }
 
-/** The client's address, without port, and a signal that aborts when it has gone. */
+/** The client's address, without port, and a signal that aborts when it has disconnected. */
 type SignInClient = Pick<Credentials, 'address' | 'signal'>
 
 /** Signs a client in. Rejects with `unauthenticated`, `denied`, `throttled` or `aborted`. */

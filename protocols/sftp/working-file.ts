@@ -370,8 +370,8 @@ export class WorkingFile {
   }
 
   /**
-   * Current end of the file. Others may have appended to a file that is changed in place. If its name is gone, nobody
-   * has; after any other error the end is unknown, and the promise rejects.
+   * Current end of the file. Others may have appended to a file that is changed in place. If its name was removed,
+   * nobody has; after any other error the end is unknown, and the promise rejects.
    */
   async #end(): Promise<number> {
     if (!this.isStaged && !this.#unlinked) {

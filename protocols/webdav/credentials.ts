@@ -55,7 +55,7 @@ interface KnownCaller {
   readonly verified: number
 }
 
-/** Milliseconds for which a connection is not asked again to prove what it has proved. */
+/** Milliseconds for which the credentials of a connection are not verified again. */
 const maxKnownAge = 60_000
 
 /**
@@ -86,7 +86,7 @@ type AuthenticatingGateway = Pick<ProtocolGateway, 'accounts' | 'as'>
 
 /**
  * Authenticates a request by its Authorization header. Rejects with `unauthenticated`, `throttled` or `denied`, or with
- * `aborted` when the client has gone.
+ * `aborted` when the client has disconnected.
  */
 export async function authenticate(
   gateway: AuthenticatingGateway,

@@ -173,7 +173,7 @@ async function placeOf(share: OpenShare, path: Path, { request, response }: Driv
   }
 }
 
-/** Wrong ids are as unknown here as names of accounts. */
+/** A wrong id gets the response that a wrong name of an account gets. */
 const unknown: ReadonlySet<string> = new Set(['share_missing', 'share_code_wrong', 'share_id_missing'])
 
 function openingError(thrown: unknown): unknown {
@@ -182,12 +182,12 @@ function openingError(thrown: unknown): unknown {
   return visitorFailure(thrown)
 }
 
-/** Methods that change nothing: what the creator may not see is not there. */
+/** Methods that change nothing: for these, what the creator may not see does not exist. */
 const looks: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PROPFIND'])
 
 /** The error that a visitor gets of a request with this method. */
 export function visitorFailure(thrown: unknown, method = 'GET'): unknown {
-  // The path of such an error is one of the visitor, and nobody is named.
+  // The path of such an error is the visitor's own, and the error names no user.
   if (thrown instanceof WebdavError || thrown instanceof LockedError) return thrown
   if (!looks.has(method) && toGatewayError(thrown).code === 'denied')
     return new GatewayError('denied', { cause: thrown })

@@ -66,7 +66,7 @@ export class RootsFolder implements ListedTree {
     return new Map(await Promise.all(found))
   }
 
-  /** Undefined: the usage of a storage is no business of visitors. */
+  /** Undefined: visitors do not see the usage of storages. */
   usageOrUndefined(): Promise<undefined> {
     return Promise.resolve(undefined)
   }

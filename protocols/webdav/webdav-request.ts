@@ -21,7 +21,7 @@ export interface WebdavRequest<Tree = VirtualFs> {
   readonly fs: Tree
   /** The name by which the caller knows what has the path; undefined: the name of the path. */
   readonly name: string | undefined
-  /** Whether the caller is a visitor of a share, who is told nothing of storages. */
+  /** Whether the caller is a visitor of a share, to whom responses do not show storages. */
   readonly isVisitor: boolean
   /** IP address of the client. */
   readonly address: string
@@ -32,8 +32,8 @@ export interface WebdavRequest<Tree = VirtualFs> {
 }
 
 /**
- * The root element of the XML body, or undefined if there is none. Rejects as `readXml`, and before the body is
- * interpreted if the caller may not do this at the path. `list`: also reads what is there.
+ * The root element of the XML body, or undefined if there is none. Rejects as `readXml`. Rejects before the body is
+ * interpreted if the caller may not do this at the path. `list`: lists a folder, or reads the facts of a file.
  */
 export async function readBody(
   { request, fs, path, access }: WebdavRequest<Pick<VirtualFs, 'assertAllowed'>>,

@@ -104,7 +104,7 @@ function encodingOf(body: Buffer): string {
   if (mark === 0xfeff) return 'utf-16be'
   if (mark === 0xfffe) return 'utf-16le'
   const [, declared = 'utf-8'] = xmlDeclaration.exec(body.toString('latin1', 0, 200)) ?? []
-  // Whoever can read the declaration as ASCII has no UTF-16.
+  // A declaration that can be read as ASCII is not in UTF-16.
   return /^utf-16/i.test(declared) ? 'utf-8' : declared
 }
 

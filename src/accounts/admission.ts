@@ -1,7 +1,7 @@
 /**
  * Whether an account can be used at all: decided here, whatever the credential and the protocol (docs/decisions/0044).
- * It is asked at each request or sign-in, and only after the credential was found to be right, so that the answer tells
- * nothing to others. What may be done by which protocol, and with a path, is decided later (principal.ts and
+ * It is asked at each request or sign-in, and only after the credential was found to be right, so that the answer
+ * reveals nothing to others. What may be done by which protocol, and with a path, is decided later (principal.ts and
  * src/tree/policy/).
  */
 import type { BlockList } from 'node:net'

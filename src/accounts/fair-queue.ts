@@ -24,7 +24,7 @@ const oldestEvery = 3
 export interface Requester {
   /** A network; or the name of an account that is signed in, or that has signed in from this network recently. */
   readonly party: { readonly network: string } | { readonly account: string }
-  /** Aborts when the client has gone. */
+  /** Aborts when the client has disconnected. */
   readonly signal?: AbortSignal | undefined
 }
 

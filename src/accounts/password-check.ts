@@ -20,7 +20,7 @@ export interface Credentials {
   readonly code?: string | undefined
   /** The client's address without port. */
   readonly address: string
-  /** Aborts when the client has gone: what still waits for its turn then is not compared. */
+  /** Aborts when the client has disconnected: what still waits for its turn then is not compared. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -71,7 +71,7 @@ interface NormalizedCredentials {
 /** A comparison of a password that concurrent requests share. */
 interface SharedCheck {
   readonly result: Promise<Verified>
-  /** Aborted when all that waited for the result have gone. */
+  /** Aborted when all that waited for the result have disconnected. */
   readonly controller: AbortController
   waiters: number
 }
@@ -92,9 +92,15 @@ export class PasswordCheck {
   }
 
   /**
+<<<<<<< HEAD
    * Checks the password: here, and otherwise in the directory. Resolves to the account, which may be disabled or need a
    * one-time code. Rejects with `unauthenticated` or `throttled`, as `PasswordDirectory.check`, and with `aborted` when
    * the client has gone. `remembered`: accepts a cached verification.
+=======
+   * Checks the password. Resolves to the account, which may be disabled or need a one-time code. Rejects with
+   * `unauthenticated` or `throttled`, and with `aborted` when the client has disconnected. `remembered`: accepts a
+   * cached verification.
+>>>>>>> 10b1594a (docs: comments name the component and use the terms of the field)
    */
   async checkPassword(credentials: Credentials, { remembered }: { readonly remembered: boolean }): Promise<Verified> {
     const normalized = this.#normalize(credentials)
@@ -121,7 +127,7 @@ export class PasswordCheck {
     })
   }
 
-  /** Joins or starts the check of this key, which is aborted when all who wait for it have gone. */
+  /** Joins or starts the check of this key, which is aborted when all who wait for it have disconnected. */
   async #share(
     key: string,
     signal: AbortSignal | undefined,

@@ -233,7 +233,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     return this.hasPermission('customShareId')
   }
 
-  /** Whether it is told the addresses of others, what they read, and which share a visitor has opened. */
+  /** Whether it may see the addresses of others, what they read, and which share a visitor has opened. */
   get seesActivity(): boolean {
     return this.role === 'admin'
   }

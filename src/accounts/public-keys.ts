@@ -34,7 +34,7 @@ export const curves = {
 } as const
 export type CurveName = keyof typeof curves
 
-/** What tells one key from another. */
+/** The parts of a key that identify it. */
 export interface KeyFingerprint {
   /** As in an authorized_keys file: `ssh-ed25519`. */
   readonly type: string

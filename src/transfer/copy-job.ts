@@ -39,7 +39,7 @@ export interface Transfer {
   readonly journal: CopyJournal
 }
 
-/** A transfer, and what has to be asked and told on the way. */
+/** A transfer, with the checks that its caller makes of each member and the progress that it is told. */
 export interface CopyJob {
   readonly transfer: Transfer
   /** Shared by all jobs. `transferSlots` limits the number of concurrent files. */

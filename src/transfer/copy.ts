@@ -41,7 +41,7 @@ export async function copyTree(job: CopyJob): Promise<void> {
  */
 export async function moveTree(job: CopyJob): Promise<void> {
   const { entersOld } = await copyInto(job)
-  // What only the old target has is known by the source, as long as that is complete.
+  // As long as the source is complete, a comparison with it shows what only the old target has.
   if (entersOld && !job.transfer.journal.resumes) job.failures.throwIfAny()
   // After a source is removed, only its journal row records that it was moved.
   await job.transfer.journal.flushed()
@@ -332,7 +332,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
       return false
     }
     if (old && !job.transfer.overwrite) throw new GatewayError('exists')
-    // What is left of the source after a kill is known by the target that its move has made.
+    // After a kill, the record of the target shows that what is left of the source is a remainder of this move.
     const isRecorded =
       to === job.transfer.to.inner && job.transfer.kind === 'move' && storage === job.transfer.from.storage
     const mkdir = (signal: AbortSignal | undefined) => {
@@ -353,8 +353,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   }
 
   /**
-   * Records the folder in the journal before it is created. The record tells a later run that this folder is its own
-   * and contains no entries of an old target. `extraneous`: names recorded for an old target that no longer exists.
+   * Records the folder in the journal before it is created. From the record, a later run knows that this folder is its
+   * own and contains no entries of an old target. `extraneous`: names recorded for an old target that no longer exists.
    */
   async #createRecorded(from: Path, extraneous: readonly string[], create: () => Promise<void>): Promise<void> {
     const { journal } = this.job.transfer

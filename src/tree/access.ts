@@ -113,9 +113,9 @@ export class Access implements Authority {
   }
 
   /**
-   * As `resolveAndAuthorize`, for the facts of an entry (`see`), or for what is made of its content (`read`). A rule
-   * that does not apply to subfolders (`passwordSub`, `readUsersSub`) protects the files of its folder only. The entry
-   * of a subfolder may therefore be read by whoever may list that subfolder.
+   * As `resolveAndAuthorize`, for the facts of an entry (`see`), or for what is derived from its content (`read`). A
+   * rule that does not apply to subfolders (`passwordSub`, `readUsersSub`) protects the files of its folder only. The
+   * entry of a subfolder may therefore be read by whoever may list that subfolder.
    */
   async resolveAndAuthorizeEntry(
     path: Path,
@@ -133,7 +133,7 @@ export class Access implements Authority {
       const folder = await followSymlinks(this, 'list', place, options, following)
       if ((await this.tree.entry(folder.at, options)).kind === 'folder') return folder
     } catch (error) {
-      // Whatever it is: the answer must not tell whether a file of this name exists.
+      // Whatever the error is: the response must not reveal whether a file of this name exists.
       if (isGatewayError(error, 'aborted')) throw error
     }
     throw errorOf(refusal)

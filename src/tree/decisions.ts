@@ -242,11 +242,11 @@ export class Decisions {
 
   // What the principal sees of entries
 
-  /** The entry at `at`, without what is made of content that the grants do not let the principal read. */
+  /** The entry at `at`, without what is derived from content that the grants hide. */
   factsOf(at: Path, entry: Entry): SeenEntry {
     const granted = this.#granted(at)
     if (onePath.contentRefusal(granted)) return unreadable(entry)
-    return granted && !names.tellsContent(granted, entry) ? withoutContent(entry) : entry
+    return granted && !names.showsDerived(granted, entry) ? withoutContent(entry) : entry
   }
 
   /** As `factsOf`, for the members of a folder. */
@@ -255,7 +255,7 @@ export class Decisions {
     if (granted === undefined) return entries
     const facts = entries.map((entry): SeenEntry => {
       const member = granted.child(entry.name)
-      if (names.tellsContent(member, entry)) return entry
+      if (names.showsDerived(member, entry)) return entry
       return onePath.contentRefusal(member) ? unreadable(entry) : withoutContent(entry)
     })
     // The same list is not serialized again.

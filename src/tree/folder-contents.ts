@@ -129,7 +129,7 @@ async function entriesSeen(
   return named === at ? shown : visibleEntries(access.decisions, named, shown, filter, false)
 }
 
-/** What the principal is told of the entries of a folder that it sees. */
+/** The entries of a folder that the principal sees, without what it must not read. */
 function factsSeen(
   access: Access,
   folder: Place,

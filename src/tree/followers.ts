@@ -22,14 +22,14 @@ type Mirror = Pick<
   | 'reload'
 >
 
-/** The moves of other processes, and what tells these of one. */
+/** The moves of other processes, and the table by which they learn of a move of this one. */
 interface Others {
   readonly moves: Store['moves']
   readonly ofOthers: OfOthers
   readonly log: Pick<Log, 'warn'>
 }
 
-/** Milliseconds in which every other process has read what is stored: twice the time after which it hears of it. */
+/** Milliseconds after which every other process has read the stored rows: twice the longest delay of a notice. */
 const learningTime = 500
 
 export class Followers implements Omit<Mirror, 'setMovesElsewhere'> {

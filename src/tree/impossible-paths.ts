@@ -21,7 +21,7 @@ export function systemFile(at: Path): PolicyRefusal | undefined {
   return systemFiles.has(name) || name.startsWith('._') ? { code: 'denied', detail: 'system_file' } : undefined
 }
 
-/** A path that a principal with this base is told of. */
+/** A path that an answer would name to a principal with this base. */
 export function outsideBase(base: Path, at: Path): PolicyRefusal | undefined {
   return isWithin(base, at) ? undefined : { code: 'denied' }
 }

@@ -120,15 +120,15 @@ async function ofLock(access: Access, path: Path, options: ChangeOptions): Promi
 
 /**
  * The locks that cover the path, and those on these direct members of it that the principal sees. Visitors of a share
- * are told of its locks only.
+ * see the locks of the share only.
  */
 export function covering(access: Access, at: Path, members: readonly string[]): readonly Lock[] {
   const { dependencies, principal } = access
   const { locks } = dependencies
   const onMembers = locks.onMembers(at, members).filter(({ path }) => !access.decisions.isOmitted(path))
   const all = [...locks.covering(at), ...onMembers]
-  const told = principal.share === undefined ? all : all.filter((lock) => isHeldBy(lock, principal))
-  return told.map((lock) => redactedLock(access, lock, at))
+  const shown = principal.share === undefined ? all : all.filter((lock) => isHeldBy(lock, principal))
+  return shown.map((lock) => redactedLock(access, lock, at))
 }
 
 // Dead properties

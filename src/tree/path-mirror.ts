@@ -25,7 +25,7 @@ interface StoredRow {
 /** A key that all spellings of a path share; undefined for a path with only one spelling. */
 export type FoldedPath = (path: Path) => Path | undefined
 
-/** `Row` is what is made of a `Stored` row. */
+/** `Stored`: a row as the table has it. `Row`: the same in memory, with what is computed from it. */
 export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = Stored> {
   /** The rows as they are stored. */
   #stored: readonly Row[] = []

@@ -1,6 +1,6 @@
 /**
- * What one principal is told: errors with the operation and the path that it has asked for, and locks, in its own paths
- * and without names that it must not see. Without a comment, a path is one of the whole tree.
+ * Errors and locks as one principal receives them, with its own paths and without names that it must not see. Errors
+ * have the operation and the path of the request. Without a comment, a path is one of the whole tree.
  */
 import { GatewayError, toGatewayError, TreeError, type OperationName } from '../base/errors.js'
 import { logInternal } from '../base/log.js'
@@ -75,7 +75,7 @@ function atOwnPaths(access: Access, error: GatewayError): GatewayError {
   )
 }
 
-/** The error of one member of a tree, as the principal is told of it. */
+/** The error of one member of a tree, as the principal receives it. */
 export function memberError(access: Access, error: GatewayError): GatewayError {
   return redact(access, error, root)
 }
@@ -101,7 +101,7 @@ function redact(access: Access, error: unknown, path: Path): GatewayError {
 
 /**
  * The lock with the principal's own path: that of the nearest folder of the lock which the principal sees, or which
- * `asked` names, the path of the request. Visitors of a share are told of nobody else who holds a lock. The id of a
+ * `asked` names, the path of the request. For visitors of a share, other holders have no names. The id of a
  * share is known to its visitors, to its creator and to admins.
  */
 export function redactedLock(access: Access, lock: Lock, asked: Path): Lock {

@@ -1,4 +1,4 @@
-/** Entries as a principal sees them: without what is made of content that it must not read. */
+/** Entries as a principal sees them: without what is derived from content that it must not read. */
 import type { Entry } from '../contract/entry.js'
 
 /** An entry as the principal sees it. */

@@ -510,7 +510,7 @@ export class VirtualFs {
     return this.#during(op, path, async () => work(await authorized()))
   }
 
-  /** Reads what the backend tells about `path`, or for `read`, what is made of its content. */
+  /** Reads what the backend reports about `path`, or for `read`, what is derived from its content. */
   #reading<Result>(
     op: OperationName,
     action: 'see' | 'read',

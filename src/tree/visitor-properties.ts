@@ -1,6 +1,6 @@
 /**
  * The dead properties (RFC 4918 §4) that visitors of a share see and set: those that Windows keeps of every file. All
- * others may tell of whoever has stored them.
+ * others may identify who has stored them.
  */
 import type { PropertyChange, PropertyName } from '../database/tables/files.js'
 

@@ -24,8 +24,8 @@ export const put: Command = async (webdavRequest) => {
 }
 
 /**
- * Whether the entry has this modification time, in the resolution of any backend. Some have no such times, or only
- * some.
+ * Whether the entry has this modification time, up to the coarsest resolution of any backend. A backend that stores no
+ * times, or not all, has another one.
  */
 function isStored(modified: Date, entry: Entry): boolean {
   return Math.abs(entry.modified.getTime() - modified.getTime()) < coarsestStep

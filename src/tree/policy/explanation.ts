@@ -111,13 +111,13 @@ export function explainVerdict(principal: Principal, action: Action, path: Path,
     const refused = verdict !== undefined && verdict !== 'allow'
     const evidence = { right: askedRights[action], grants: [], rule: undefined, permissions: [] }
     const found = evidenceOf[step.name](question, refused)
-    const told: JudgedStep = { ...evidence, ...found, step: step.name, kind: kinds[found.cause], refused }
-    return { name: step.name, verdict, told }
+    const judged: JudgedStep = { ...evidence, ...found, step: step.name, kind: kinds[found.cause], refused }
+    return { name: step.name, verdict, judged }
   })
   const deciding =
     asked.find(({ verdict }) => verdict !== undefined) ?? asked.find(({ name }) => name === 'right') ?? asked[0]
   if (deciding === undefined) throw new Error('a decision has steps')
-  return { verdict: deciding.verdict ?? 'allow', decidedBy: deciding.told, steps: asked.map(({ told }) => told) }
+  return { verdict: deciding.verdict ?? 'allow', decidedBy: deciding.judged, steps: asked.map(({ judged }) => judged) }
 }
 
 type Found = Partial<Evidence> & Pick<Evidence, 'cause'>

@@ -101,10 +101,10 @@ export function isOmitted(
 }
 
 /**
- * Whether an entry tells the principal what is made of its content, such as hashes. `granted`: what the grants say at
- * its path. Where grants apply, a symlink tells nothing: its target may be one that the principal cannot read.
+ * Whether the principal may have what is derived from the content of an entry, such as hashes. `granted`: what the
+ * grants say at its path. Where grants apply, it has nothing of a symlink, whose target it may not be able to read.
  */
-export function tellsContent(granted: GrantedPath, { isSymlink }: Pick<Entry, 'isSymlink'>): boolean {
+export function showsDerived(granted: GrantedPath, { isSymlink }: Pick<Entry, 'isSymlink'>): boolean {
   return isSymlink !== true && grantsContent(granted)
 }
 

@@ -59,7 +59,7 @@ export interface PolicyRefusal {
 
 /**
  * What a decision says: `allow`, or why the action is refused. `not_found`: the grants do not let the principal see the
- * path. What the client is answered is made of it by `refusalOf`.
+ * path. `refusalOf` returns the error that the client gets.
  */
 export type Verdict =
   'allow' | Extract<ErrorCode, 'denied' | 'hidden' | 'not_found' | 'password_required' | 'unauthenticated'>
@@ -437,7 +437,7 @@ function letsEveryoneWrite(rule: Rule | undefined, folder: Path): boolean {
   return rule !== undefined && rule.write && covers(rule, rule.writeSub, folder)
 }
 
-/** What listings tell of the principal's rights in a folder. */
+/** The principal's rights in a folder, as listings have them. */
 export interface FolderRights {
   /** The principal may change something here. */
   readonly write: boolean
