@@ -58,6 +58,46 @@ void t.test('every source file that a page names exists in the folder that the p
   t.ok(found > 100, 'the names were found')
 })
 
+/** The names in backticks in the first cell of each row of the first table after a heading, and the text of its row. */
+async function tableAfter(page: string, heading: string): Promise<ReadonlyMap<string, string>> {
+  const [, section = ''] = (await readFile(page, 'utf8')).split(`\n## ${heading}\n`)
+  const [table = ''] = /(?:^\|.*\n)+/m.exec(section) ?? []
+  return new Map(
+    table.split('\n').flatMap((row) => {
+      const names = row.split('|')[1]?.matchAll(/`([^`]+)`/g) ?? []
+      return Array.from(names, ([, name = '']) => [name, row] as const)
+    }),
+  )
+}
+
+async function foldersIn(folder: string): Promise<readonly string[]> {
+  const entries = await readdir(folder, { withFileTypes: true })
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => `${name}/`)
+}
+
+void t.test('docs/architecture.md names each folder and each file at the top of the source', async (t) => {
+  const rows = await tableAfter('docs/architecture.md', 'Folders')
+  const files = (await readdir('src')).filter((name) => name.endsWith('.ts'))
+  for (const name of [...(await foldersIn('src')), ...files]) t.ok(rows.has(`src/${name}`), `src/${name}`)
+  for (const name of rows.keys()) t.ok(existsSync(name), name)
+  for (const [folder, row] of rows) {
+    // Drivers and protocols are listed elsewhere, and the folders of the console in the test of imports.
+    if (!/^src\/.*\/$|\/(?:lib|http)\/$/.test(folder)) continue
+    const named = Array.from(row.matchAll(/`([\w-]+\/)`/g), ([, name]) => name)
+    t.same(named.sort(), [...(await foldersIn(folder))].sort(), folder)
+  }
+})
+
+void t.test('CONTRIBUTING.md names each folder of the checkout', async (t) => {
+  const rows = await tableAfter('CONTRIBUTING.md', 'Where things live')
+  const ignored = (await readFile('.gitignore', 'utf8')).split('\n').map((line) => line.replace(/\/?$/, '/'))
+  const folders = (await foldersIn('.')).filter((name) => !name.startsWith('.') && !ignored.includes(name))
+  t.same(
+    [...rows.keys()].filter((name) => name.split('/').length === 2 && existsSync(name)).sort(),
+    [...folders].sort(),
+  )
+})
+
 /** The paths in the first column of the table of endpoints: a name without a folder is beside the one before it. */
 function pathsOf(table: string): readonly RegExp[] {
   const paths: RegExp[] = []

@@ -107,7 +107,7 @@ void t.test('an address is split at its last colon', async (t) => {
   t.same(splitAddress('localhost:0'), { host: 'localhost', port: 0 })
 })
 
-void t.test('config/schema.json is what `npm run schema` writes', async (t) => {
+void t.test('config/schema.json is what `npm run docs` writes', async (t) => {
   t.equal(await readFile('config/schema.json', 'utf8'), configFileSchema(protocols))
 })
 
