@@ -235,7 +235,9 @@ export class SignIn {
     return this.options.records.hasRecorded(error)
   }
 
-  /** Records that a client has ended without a sign-in, for an error that was not recorded: of keys, it tries several. */
+  /**
+   * Records that a client has ended without a sign-in, for an error that was not recorded: of keys, it tries several.
+   */
   async recordRefusal(
     client: Pick<Credentials, 'username' | 'address'>,
     protocol: ProtocolFacts,

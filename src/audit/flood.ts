@@ -21,8 +21,8 @@ export class Flood {
   #isClosed = false
 
   /**
-   * `record`: gets those that were held, at the end of their minute, as one event with their number, which has what they
-   * have in common. `now`: milliseconds since any time, by a clock that is never set back.
+   * `record`: gets those that were held, at the end of their minute, as one event with their number, which has what
+   * they have in common. `now`: milliseconds since any time, by a clock that is never set back.
    */
   constructor(
     private readonly record: (facts: EventFacts) => void,

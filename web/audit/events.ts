@@ -40,7 +40,7 @@ export async function showOlder(query: AuditQuery): Promise<void> {
   )
 }
 
-/** Those that are not shown yet: an old event that was stored late is among the older ones, and among the new. */
+/** The events that are not shown yet: one that was stored late is among the older ones, and among the new. */
 function added({ content }: Events, events: Events['content']): Events['content'] {
   const shown = new Set(content.map(({ id }) => id))
   return events.filter(({ id }) => !shown.has(id))
