@@ -30,6 +30,8 @@ export const usualTimes: DeliveryTimes = {
 const maxAtOnce = 4
 /** Milliseconds: the longest that `Retry-After` is obeyed. */
 const maxRetryAfter = 24 * hour
+/** Milliseconds: no attempt is later than that, unless the clock was set back since its time was chosen. */
+const farthest = 2 * maxRetryAfter
 /** Milliseconds after which the table is read again: what was written for another process may be missed. */
 const idleTime = minute
 
@@ -87,14 +89,14 @@ export class HookQueue {
       const free = (this.#failures > 0 ? 1 : maxAtOnce) - this.#sending.size
       if (free <= 0) return
       const now = this.options.times.now()
-      if (now < this.#pausesUntil) {
+      if (!isDue(this.#pausesUntil, now)) {
         this.#wakeAfter(this.#pausesUntil - now)
         return
       }
       // What is received while the table is read may still be in the result.
       const known = new Set(this.#sending)
       const waiting = (await this.#next(known.size + free, now)).filter(({ id }) => !known.has(id))
-      const due = waiting.filter(({ nextAt }) => nextAt <= now).slice(0, free)
+      const due = waiting.filter(({ nextAt }) => isDue(nextAt, now)).slice(0, free)
       for (const row of due) this.#start(row)
       if (due.length === 0) this.#wakeAfter((waiting[0]?.nextAt ?? Infinity) - now)
     }
@@ -135,7 +137,7 @@ export class HookQueue {
     const { schedule, now } = this.options.times
     const [first = 0, second = first] = schedule
     const time = now()
-    if (time >= this.#pausesUntil) {
+    if (isDue(this.#pausesUntil, time)) {
       this.#pausesUntil = time + Math.min(first * 2 ** this.#failures, second)
       this.#failures += 1
     }
@@ -184,6 +186,11 @@ export class HookQueue {
       throw error
     }
   }
+}
+
+/** Whether a time has come. Both in milliseconds since 1970. */
+function isDue(time: number, now: number): boolean {
+  return time <= now || time > now + farthest
 }
 
 /** For admins. */

@@ -307,6 +307,18 @@ for (const [status, form] of [
   })
 }
 
+void t.test('after the clock was set back, what was to be sent in its future is sent', async (t) => {
+  const opened = await open(t, { schedule: [5000, 5 * minute] })
+  const receiver = await startReceiver(t, (answer, turn) => answer.writeHead(turn === 1 ? 500 : 200).end())
+  const { id } = await opened.add({ url: receiver.url })
+  const [event] = await opened.record({})
+  t.ok(await until(async () => (await opened.store.webhookDeliveries.next(id, 1))[0]?.attempts === 1))
+  // It was three days fast.
+  opened.move(-72 * hour)
+  t.ok(await hasGot(opened, receiver, 2))
+  t.same(receiver.ids, [event, event])
+})
+
 void t.test('a redirect is a failure, and is not followed', async (t) => {
   const opened = await open(t)
   const target = await startReceiver(t)
