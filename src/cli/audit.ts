@@ -1,7 +1,8 @@
 /** `tidegate audit`: what happened, and who did it. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { InvalidArgumentError, Option, type Command } from 'commander'
-import { csv, ndjson, type AuditCursor, type AuditFilter, type EventForm, type NumberedEvent } from '../audit/forms.js'
+import { csv, ndjson, type AuditFilter, type EventForm } from '../audit/forms.js'
+import { newestPages } from '../audit/pages.js'
 import { GatewayError } from '../base/errors.js'
 import { eventKinds, type EventKind } from '../base/event-kinds.js'
 import type { Store } from '../database/tables.js'
@@ -26,7 +27,7 @@ interface AuditFlags extends CommonFlags {
 const defaultLimit = 100
 /** Events that are put in order before they are printed. */
 const mostAtOnce = 10_000
-/** Events that are read at once. */
+/** Events that are read at once while new ones are followed. */
 const pageSize = 1000
 /** Milliseconds between two looks for new events. */
 const followInterval = 500
@@ -61,31 +62,21 @@ export function addAuditCommand(program: Command): void {
         const form = flags.csv === true ? csv : json ? ndjson : lines
         process.stdout.write(form.head)
         if (isStream) {
-          for await (const event of newest(audit, filter, limit ?? Infinity)) process.stdout.write(form.of(event))
+          for await (const events of newestPages(audit, filter, { limit: limit ?? Infinity })) {
+            process.stdout.write(events.map((event) => form.of(event)).join(''))
+          }
           return
         }
         const since = await audit.last()
         const shown: string[] = []
-        for await (const event of newest(audit, filter, limit ?? defaultLimit)) {
+        for await (const events of newestPages(audit, filter, { limit: limit ?? defaultLimit })) {
           // Those that were stored meanwhile follow.
-          if (event.number <= since) shown.push(form.of(event))
+          shown.push(...events.filter(({ number }) => number <= since).map((event) => form.of(event)))
         }
         process.stdout.write(shown.reverse().join(''))
         if (follow) await printNew(audit, filter, form, since)
       })
     })
-}
-
-/** Yields at most `limit` of the events that match, newest first. */
-async function* newest(audit: Store['audit'], filter: AuditFilter, limit: number): AsyncGenerator<NumberedEvent> {
-  let before: AuditCursor | undefined
-  for (let left = limit; left > 0;) {
-    const { events, next } = await audit.list(filter, Math.min(left, pageSize), before)
-    yield* events
-    if (next === undefined) return
-    before = next
-    left -= events.length
-  }
 }
 
 /** Prints events as they are stored, without an end. */

@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import PQueue from 'p-queue'
+import { newestPages } from '../audit/pages.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import type { Egress } from '../contract/driver-env.js'
-import type { AuditCursor, AuditEvent, DeliveryRow, NewDelivery, WebhookRow } from '../database/audit-rows.js'
+import type { AuditEvent, DeliveryRow, NewDelivery, WebhookRow } from '../database/audit-rows.js'
 import type { Store } from '../database/tables.js'
 import { maxDeliveries } from '../database/webhooks.js'
 import { cloudEvent, cloudEventOf } from './cloud-event.js'
@@ -49,7 +50,7 @@ export type Replayed =
 
 /** Milliseconds for which the secret before the last one signs too. */
 const oldSecretTime = 24 * 60 * 60 * 1000
-/** The most events that are delivered again by their ids, or read at once. */
+/** The most events that are delivered again by their ids. */
 export const replayLimit = 1000
 
 export class Webhooks {
@@ -284,15 +285,12 @@ export class Webhooks {
     const { waiting = 0, failed = 0 } = (await webhookDeliveries.counts()).get(row.id) ?? {}
     const matches = hookMatcher(row)
     let count = 0
-    let before: AuditCursor | undefined
-    do {
-      const { events, next } = await audit.list({ from, to }, replayLimit, before)
+    for await (const events of newestPages(audit, { from, to })) {
       const replayed = events.filter(matches)
       count += replayed.length
       if (waiting + failed + count > maxDeliveries) throw invalid(`more than ${maxDeliveries} deliveries would wait`)
       await this.#add(row.id, replayed)
-      before = next
-    } while (before)
+    }
     return count
   }
 

@@ -10,9 +10,9 @@ import {
   type AuditFilter,
   type EventForm,
 } from '../../../src/audit/forms.js'
+import { newestPages } from '../../../src/audit/pages.js'
 import { eventKinds } from '../../../src/base/event-kinds.js'
 import { cleanPath } from '../../../src/base/path.js'
-import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
 import { sendStream, startingWith } from '../../lib/send.js'
 import { endpoint } from '../api/endpoint.js'
 import { acceptNames } from '../api/envelope.js'
@@ -34,7 +34,7 @@ export const eventData = z
     user_id: z.int().nullable(),
     user: z.string().describe('The name of the user when it happened, `guest`, `share:ID`, or `gateway`.'),
     protocol: z.string().nullable().describe('Also `task` and `command line`.'),
-    address: z.string().nullable(),
+    address: z.string().nullable().describe('Of the client; of a sum of refusals from several, their network.'),
     credential: z.string().nullable().describe('What signed in, by its id, such as `key:3`.'),
     path: z.string().nullable().describe('In the whole tree.'),
     target: z.string().nullable(),
@@ -43,8 +43,11 @@ export const eventData = z
     storage: z.string().nullable().describe('The mount path of the storage.'),
     error: z.string().nullable().describe('The name of the error.'),
     decided_by: z.string().nullable().describe('Of a refusal: the folder rule or grant that decided, in words.'),
-    subject: z.string().nullable().describe('What an admin or a user has changed, by its name or id.'),
-    fields: z.array(z.string()).nullable().describe('The names of the fields that were changed.'),
+    subject: z
+      .string()
+      .nullable()
+      .describe('What an admin or a user has changed, by its name or id; of a rename both names, with an arrow.'),
+    fields: z.array(z.string()).nullable().describe('The names of the fields that were sent.'),
     duration: z.int().nullable().describe('In milliseconds.'),
     count: z.int().nullable().describe('How many refusals of one kind from one network are counted here.'),
   })
@@ -82,7 +85,7 @@ const defaultLimit = 100
 const auditFields = z.object({
   from: time.describe('Not before this time.'),
   to: time.describe('Before this time.'),
-  user: shortText.describe('The name of the user.'),
+  user: shortText.describe('The name that the user had when it happened.'),
   path: text.meta({ example: '/projects' }).describe('In the whole tree: events about it and what is below it.'),
   kind: stringList
     .transform((values) => values.flatMap((value) => value.split(',')).filter((value) => value !== ''))
@@ -136,7 +139,7 @@ export const adminAuditEndpoints = [
       const form = Object.entries(streams).find(([type]) => (asked ? type === asked : acceptNames(context.req, type)))
       if (form !== undefined) {
         context.respond = false
-        await stream(context.res, form, all(gateway, filter, before))
+        await stream(context.res, form, newestPages(audit, filter, { before }))
         return { content: [], next: null, last: 0 }
       }
       if (after >= 0) {
@@ -161,20 +164,6 @@ function filterOf({ from, to, user, path, kind, result, address }: z.output<type
     result: result || undefined,
     address: address || undefined,
   }
-}
-
-/** All events that match, newest first, in pages. */
-async function* all(
-  { records: { audit } }: ProtocolGateway,
-  filter: AuditFilter,
-  first: AuditCursor | undefined,
-): AsyncGenerator<readonly AuditEvent[]> {
-  let before = first
-  do {
-    const { events, next } = await audit.list(filter, maxLimit, before)
-    yield events
-    before = next
-  } while (before !== undefined)
 }
 
 /** Rejects before the header section is sent if the first page cannot be read. */
