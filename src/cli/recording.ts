@@ -1,6 +1,6 @@
 /** Records in the audit what commands change in a data folder. */
 import { hostname, userInfo } from 'node:os'
-import type { Command } from 'commander'
+import type { Command, OptionValues } from 'commander'
 import { isRecordedBy } from '../audit/audit.js'
 import { outcomeOf, type AuditEvent, type EventFacts, type EventKind } from '../audit/event.js'
 import { AuditLog } from '../audit/log-target.js'
@@ -86,7 +86,13 @@ export function announce(command: Command): void {
   if (words === 'admin host-keys' && options.length === 0) return
   // A setting is a field, as in requests.
   if (words === 'setting set') commands.set(flags, { kind, subject: undefined, fields: [subject ?? ''] })
-  else commands.set(flags, { kind, subject, fields: options })
+  else commands.set(flags, { kind, subject: renamed(subject, flags), fields: options })
+}
+
+/** The subject of a command, with its new name after an arrow, as of requests. */
+function renamed(subject: string | undefined, flags: OptionValues): string | undefined {
+  const to: unknown = flags.name ?? flags.username
+  return subject !== undefined && typeof to === 'string' && to !== subject ? `${subject} → ${to}` : subject
 }
 
 /** The name of an option as fields of requests are written: `base_path`. */

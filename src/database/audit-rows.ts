@@ -10,7 +10,7 @@ export interface Actor {
   readonly name: string
   /** The name of a protocol, `task`, or `command line`. Absent for the gateway itself. */
   readonly protocol?: string | undefined
-  /** The address of the client, without port. */
+  /** The address of the client, without port. Of a sum of refusals from several: their network. */
   readonly address?: string | undefined
   /** What signed in, by its id: `token:ID`, `console:12`, `key:3`, `app:4`, `password`, `permanent`. Never a secret. */
   readonly credential?: string | undefined
@@ -34,11 +34,11 @@ export interface EventFacts {
   /** What decided on a refusal: the rule or grant, in the words of `explain`. */
   readonly decidedBy?: string | undefined
   /**
-   * What was changed, by its name or id, in `admin.*`, `share.*` and `task.ended`. In `signin.*`, what has proved the
-   * user in place of a credential of this server: `oidc`, `oauth`, `ldap` or `passkey`.
+   * What was changed, by its name or id, in `admin.*`, `share.*` and `task.ended`; `old → new` after a rename. In
+   * `signin.*`, what has proved the user in place of a credential of this server: `oidc`, `oauth`, `ldap` or `passkey`.
    */
   readonly subject?: string | undefined
-  /** The names of the changed fields in `admin.*` and `share.*`. Never their values. */
+  /** The names of the fields that were sent in `admin.*` and `share.*`. Never their values. */
   readonly fields?: readonly string[] | undefined
   /** How long it took, in whole milliseconds. */
   readonly duration?: number | undefined

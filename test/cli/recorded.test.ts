@@ -49,15 +49,19 @@ void t.test('what a command changes gets to the webhooks and the log of the audi
   t.same([...(receiver.received[0]?.event.data as { fields: string[] }).fields].sort(), ['base_path', 'random'])
   t.match(await readFile(file, 'utf8'), / admin\.user done protocol=command_line user="\w+" subject="ann"/)
 
-  t.match(await run('user', 'rm', 'nobody'), { status: 1 })
+  t.match(await run('user', 'edit', 'ann', '--username', 'anna'), { status: 0 })
   t.ok(await until(() => receiver.received.length === 2))
-  t.match(receiver.received[1]?.event, { type: 'tidegate.admin.user.refused', data: { subject: 'nobody' } })
+  t.match(receiver.received[1]?.event, { data: { subject: 'ann → anna', fields: ['username'] } })
+
+  t.match(await run('user', 'rm', 'nobody'), { status: 1 })
+  t.ok(await until(() => receiver.received.length === 3))
+  t.match(receiver.received[2]?.event, { type: 'tidegate.admin.user.refused', data: { subject: 'nobody' } })
 
   await running.stop()
-  t.match(await run('user', 'rm', 'ann'), { status: 0 })
-  t.match((await readFile(file, 'utf8')).trimEnd().split('\n').at(-1), /admin\.user done .* subject="ann"/)
+  t.match(await run('user', 'rm', 'anna'), { status: 0 })
+  t.match((await readFile(file, 'utf8')).trimEnd().split('\n').at(-1), /admin\.user done .* subject="anna"/)
   const again = await startGateway(t, { dataFolder })
-  t.ok(await until(() => receiver.received.length === 3), 'the next daemon delivers what was stored without one')
+  t.ok(await until(() => receiver.received.length === 4), 'the next daemon delivers what was stored without one')
   await again.stop()
 })
 

@@ -218,6 +218,49 @@ void t.test('sign-ins, administration and visits are recorded, without secrets',
   t.same(events.find(({ kind }) => kind === 'admin.setting')?.fields, ['qbittorrent_url'])
 })
 
+void t.test('what is administered is recorded by its name, also when a request has an id only', async (t) => {
+  const running = await startGateway(t)
+  const { store } = running.gateway
+  const admin = await connect(running)
+  const told = async (kinds: AuditFilter['kinds'], count: number) => {
+    await until(async () => (await eventsOf(store, { kinds })).length >= count)
+    return (await eventsOf(store, { kinds })).map(({ subject }) => subject)
+  }
+  await admin.post('/api/admin/user/create', { username: 'eve', password: 'a password', base_path: '/', permission: 0 })
+  const { id } = running.gateway.accounts.users.byName('eve') ?? { id: 0 }
+  await admin.post('/api/admin/user/update', { id, username: 'eva' })
+  await admin.post('/api/admin/user/update', { id, username: 'eva', permission: 1 })
+  await admin.post(`/api/admin/user/delete?id=${id}`, {})
+  t.same(await told(['admin.user'], 4), ['eve', 'eve → eva', 'eva', 'eva'])
+
+  const group = (await admin.post('/api/admin/group/create', { name: 'readers', permission: 0 })) as { id: number }
+  await admin.post('/api/admin/group/update', { id: group.id, name: 'writers', permission: 0 })
+  await admin.post(`/api/admin/group/delete?id=${group.id}`, {})
+  t.same(await told(['admin.group'], 3), ['readers', 'readers → writers', 'writers'])
+
+  const [storage] = running.gateway.storages.list()
+  await admin.post(`/api/admin/storage/disable?id=${storage?.id}`, {})
+  await admin.post(`/api/admin/storage/enable?id=${storage?.id}`, {})
+  t.same(await told(['admin.storage'], 2), ['/', '/'])
+
+  await admin.post('/api/admin/meta/create', { path: '/a' })
+  const [rule] = running.gateway.rules.list()
+  await admin.post(`/api/admin/meta/delete?id=${rule?.id}`, {})
+  t.same(await told(['admin.rule'], 2), ['/a', '/a'])
+
+  const hook = { name: 'index', url: 'http://192.0.2.1/' }
+  const { id: hookId } = (await admin.post('/api/admin/webhook/create', hook)) as { id: number }
+  await admin.post(`/api/admin/webhook/delete?id=${hookId}`, {})
+  t.same(await told(['admin.webhook'], 2), ['index', 'index'])
+
+  await admin.post('/api/fs/mkdir', { path: '/shared' })
+  const share = (await admin.post('/api/share/create', { files: ['/shared'] })) as { id: string }
+  await admin.post(`/api/share/delete?id=${share.id}`, {})
+  t.same(await told(['share.made', 'share.removed'], 2), [share.id, share.id])
+  await t.rejects(admin.post('/api/admin/user/delete?id=99999', {}))
+  t.equal((await told(['admin.user'], 5)).at(-1), '99999', 'where there is none')
+})
+
 /** A client that makes random changes in its own folder, and what it was told of them. */
 class Worker {
   readonly expected: { readonly text: string; readonly isSure: boolean }[] = []

@@ -2,6 +2,7 @@
 import type { Principal } from '../../../src/accounts/principal.js'
 import { outcomeOf, type EventKind, type EventResult } from '../../../src/audit/event.js'
 import { isGatewayError, toGatewayError } from '../../../src/base/errors.js'
+import type { ProtocolGateway } from '../../../src/gateway/protocol-gateway.js'
 import type { Call } from './endpoint.js'
 import { ApiError, toErrorResponse } from './errors.js'
 import type { HttpApi } from './http-api.js'
@@ -11,7 +12,23 @@ type Asked = Partial<Pick<Call, 'params' | 'query' | 'fields'>>
 /** Names of fields and parameters that say what a request is about, the best first. None of them is a secret. */
 const subjects = ['username', 'name', 'mount_path', 'title', 'path', 'network', 'key', 'id', 'ids', 'user_id']
 
-/** Runs a request, and records its event before it is answered. */
+type NameOf = (gateway: ProtocolGateway, id: number) => string | undefined | Promise<string | undefined>
+
+/** The names of what requests name by an id, which says nothing once it is deleted. */
+const names: Partial<Record<EventKind, NameOf>> = {
+  'admin.user': ({ accounts }, id) => accounts.users.get(id)?.username,
+  'admin.group': ({ accounts }, id) => accounts.groups.get(id)?.name,
+  'admin.key': ({ accounts }, id) => accounts.keys.get(id)?.title,
+  'admin.app-password': ({ accounts }, id) => accounts.appPasswords.get(id)?.name,
+  'admin.storage': ({ storages }, id) => storages.get(id)?.mountPath,
+  'admin.rule': ({ rules }, id) => rules.list().find((rule) => rule.id === id)?.path,
+  'admin.webhook': async ({ webhooks }, id) => (await webhooks.list()).find((hook) => hook.id === id)?.name,
+}
+
+/**
+ * Runs a request, and records its event before it is answered. The subject is the name that it had before, with the new
+ * one after an arrow; of what is made, its id if the response has one that the request has not.
+ */
 export async function recorded<Result>(
   { gateway }: Pick<HttpApi, 'gateway'>,
   kind: EventKind,
@@ -19,7 +36,11 @@ export async function recorded<Result>(
   request: Asked,
   work: () => Result | Promise<Result>,
 ): Promise<Result> {
-  const facts = { kind, actor, subject: subjectOf(request), fields: fieldsOf(request) }
+  const id = idOf(request)
+  // What cannot be looked up must not keep the request from being made, or from being recorded.
+  const name = async () => (id === undefined ? undefined : names[kind]?.(gateway, id))
+  const before = await name().catch(() => undefined)
+  const facts = { kind, actor, subject: before ?? subjectOf(request), fields: fieldsOf(request) }
   let result: Result
   try {
     result = await work()
@@ -27,8 +48,21 @@ export async function recorded<Result>(
     await gateway.audit.record({ ...facts, result: resultOf(error), error: toErrorResponse(error).error })
     throw error
   }
-  await gateway.audit.record({ ...facts, result: 'done' })
+  const after = before === undefined ? undefined : await name().catch(() => undefined)
+  const isRenamed = after !== undefined && after !== before
+  const subject = isRenamed ? `${before} → ${after}` : (facts.subject ?? madeId(result))
+  await gateway.audit.record({ ...facts, subject, result: 'done' })
   return result
+}
+
+/** The id of a row in a request. */
+function idOf({ fields, query }: Asked): number | undefined {
+  const ids = [fields, query].filter(isRecord).map((part) => part.id)
+  return ids.find((id): id is number => typeof id === 'number')
+}
+
+function madeId(result: unknown): string | undefined {
+  return isRecord(result) && typeof result.id === 'string' ? result.id : undefined
 }
 
 function resultOf(error: unknown): EventResult {
