@@ -1,29 +1,23 @@
 /** The forms in which events leave the gateway: objects and lines of JSON, CSV, and lines of a log (docs/audit.md). */
 import type { AuditEvent } from '../database/audit-rows.js'
+import { eventFieldNames, fieldValues, type EventFieldName, type EventFieldValue } from '../database/event-fields.js'
 
 export type { AuditCursor, AuditEvent, AuditFilter, NumberedEvent } from '../database/audit-rows.js'
 
-/** The names of the API. What an event does not have is null. */
-export function eventObject(event: AuditEvent) {
-  const { id, time, node, kind, result, actor, path = null, target = null, size = null, entry = null } = event
-  const { storage = null, error = null, decidedBy = null, subject = null, fields = null } = event
-  const { duration = null, count = null } = event
-  return {
-    ...{ id, time: new Date(time).toISOString(), node, kind, result },
-    ...{ user_id: actor.userId ?? null, user: actor.name, protocol: actor.protocol ?? null },
-    ...{ address: actor.address ?? null, credential: actor.credential ?? null },
-    ...{ path, target, size, entry, storage, error, decided_by: decidedBy, subject },
-    ...{ fields: fields && [...fields], duration, count },
-  }
+/** An event with the names of the API. What it does not have is null. */
+export type EventObject = {
+  -readonly [Name in EventFieldName]: Name extends 'time'
+    ? string
+    : Name extends 'fields'
+      ? string[] | null
+      : Exclude<EventFieldValue<Name>, undefined> | (undefined extends EventFieldValue<Name> ? null : never)
 }
 
-type EventObject = ReturnType<typeof eventObject>
-
-const columns: readonly (keyof EventObject)[] = [
-  ...(['time', 'id', 'node', 'kind', 'result', 'user_id', 'user', 'protocol', 'address', 'credential'] as const),
-  ...(['path', 'target', 'size', 'entry', 'storage', 'error', 'decided_by', 'subject', 'fields'] as const),
-  ...(['duration', 'count'] as const),
-]
+export function eventObject(event: AuditEvent): EventObject {
+  const values = fieldValues(event)
+  const named = Object.fromEntries(eventFieldNames.map((name, index) => [name, values[index] ?? null]))
+  return { ...named, time: new Date(event.time).toISOString() } as EventObject
+}
 
 /** The form of a stream of events: what comes before all of them, and the text of each. */
 export interface EventForm {
@@ -36,18 +30,15 @@ export const ndjson: EventForm = { head: '', of: (event) => `${JSON.stringify(ev
 
 /** RFC 4180, with a header. Spreadsheets get texts that they would run as formulas with a quote before them. */
 export const csv: EventForm = {
-  head: csvLine(columns),
-  of(event) {
-    const object = eventObject(event)
-    return csvLine(columns.map((column) => object[column]))
-  },
+  head: csvLine(eventFieldNames),
+  of: (event) => csvLine(Object.values(eventObject(event))),
 }
 
-function csvLine(values: readonly EventObject[keyof EventObject][]): string {
+function csvLine(values: readonly EventObject[EventFieldName][]): string {
   return `${values.map(csvCell).join(',')}\r\n`
 }
 
-function csvCell(value: EventObject[keyof EventObject]): string {
+function csvCell(value: EventObject[EventFieldName]): string {
   const text = Array.isArray(value) ? value.join(' ') : String(value ?? '')
   const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe

@@ -6,43 +6,20 @@ import type {
   AuditEvent,
   AuditFilter,
   AuditPage,
-  EventFacts,
   FollowedEvents,
   NewDelivery,
   NumberedEvent,
 } from './audit-rows.js'
 import type { Database } from './database.js'
 import { isPostgres } from './dialect.js'
+import { eventFields, eventOf, fieldValues, type EventColumn } from './event-fields.js'
 import { subtree } from './ranges.js'
 import { indexedPathLength } from './schema.js'
 import { addDeliveries } from './webhooks.js'
 
-/** The columns besides `id`, each with its type and its value in an event. */
-const columns = {
-  event_id: ['text', ({ id }) => id],
-  time: ['bigint', ({ time }) => time],
-  node: ['text', ({ node }) => node],
-  kind: ['text', ({ kind }) => kind],
-  result: ['text', ({ result }) => result],
-  user_id: ['integer', ({ actor }) => actor.userId],
-  name: ['text', ({ actor }) => actor.name],
-  protocol: ['text', ({ actor }) => actor.protocol],
-  address: ['text', ({ actor }) => actor.address],
-  credential: ['text', ({ actor }) => actor.credential],
-  path: ['text', ({ path }) => path],
-  target: ['text', ({ target }) => target],
-  size: ['bigint', ({ size }) => size],
-  entry: ['text', ({ entry }) => entry],
-  storage: ['text', ({ storage }) => storage],
-  error: ['text', ({ error }) => error],
-  decided_by: ['text', ({ decidedBy }) => decidedBy],
-  subject: ['text', ({ subject }) => subject],
-  fields: ['text', ({ fields }) => fields],
-  duration: ['bigint', ({ duration }) => duration],
-  count: ['bigint', ({ count }) => count],
-} satisfies Record<string, readonly [type: string, valueOf: (event: AuditEvent) => unknown]>
+const columns = Object.values(eventFields)
 
-type StoredEvent = Readonly<Record<keyof typeof columns | 'id', string | number | null>>
+type StoredEvent = Readonly<Record<EventColumn | 'id', string | number | null>>
 
 /** The order of rows in which the newest event is first. The indexes have the times alone: few events share one. */
 const newestRows = [
@@ -189,23 +166,23 @@ async function lastOf(query: Knex): Promise<number> {
  * `tellsIds`: thousands of results take longer than the rest.
  */
 async function insertNew(query: Knex, events: readonly AuditEvent[], tellsIds: boolean): Promise<readonly string[]> {
-  const names = Object.keys(columns).join(', ')
+  const names = columns.map(({ column }) => column).join(', ')
   const conflict = `on conflict (event_id) do nothing ${tellsIds ? 'returning event_id' : ''}`
-  const all = Object.values(columns)
   // Rows as lists: to find values by names takes the database longer than all else.
-  const json = JSON.stringify(events.map((event) => all.map(([, valueOf]) => valueOf(event))))
+  const json = JSON.stringify(events.map(fieldValues))
   if (isPostgres(query)) {
-    const values = all.map(([type], index) => `(value ->> ${index})::${type}`).join(', ')
+    const values = columns.map(({ type }, index) => `(value ->> ${index})::${type}`).join(', ')
     const { rows } = await query.raw<{ rows: readonly { event_id: string }[] }>(
       `insert into audit (${names}) select ${values} from json_array_elements(?::json) ${conflict}`,
       [json],
     )
     return rows.map((row) => row.event_id)
   }
-  const values = all.map((_, index) => `value ->> ${index}`).join(', ')
+  const values = columns.map((_, index) => `value ->> ${index}`).join(', ')
   const rows = await query.raw<readonly { event_id: string }[]>(
-    // Without `where`, the `on` of the conflict would be taken for that of a join.
-    `insert into audit (${names}) select ${values} from json_each(?) where true ${conflict}`,
+    // Without `where`, the `on` of the conflict would be taken for that of a join. `json_each` would tell each row as a
+    // text, which is parsed again for each of its values.
+    `insert into audit (${names}) select ${values} from jsonb_each(?) where true ${conflict}`,
     [json],
   )
   return rows.map((row) => row.event_id)
@@ -317,38 +294,12 @@ function newestFirst(one: AuditEvent, other: AuditEvent): number {
 }
 
 function toEvent(row: StoredEvent): NumberedEvent {
-  const text = (value: string | number | null) => (value === null ? undefined : (value as string))
-  const integer = (value: string | number | null) => (value === null ? undefined : Number(value))
-  const event: NumberedEvent = {
-    number: Number(row.id),
-    id: row.event_id as string,
-    time: Number(row.time),
-    node: row.node as string,
-    kind: row.kind as EventFacts['kind'],
-    actor: withoutUndefined({
-      userId: integer(row.user_id),
-      name: row.name as string,
-      protocol: text(row.protocol),
-      address: text(row.address),
-      credential: text(row.credential),
-    }),
-    result: row.result as EventFacts['result'],
-    path: text(row.path) as Path | undefined,
-    target: text(row.target) as Path | undefined,
-    size: integer(row.size),
-    entry: text(row.entry) as EventFacts['entry'],
-    storage: text(row.storage) as Path | undefined,
-    error: text(row.error),
-    decidedBy: text(row.decided_by),
-    subject: text(row.subject),
-    fields: row.fields === null ? undefined : (JSON.parse(row.fields as string) as string[]),
-    duration: integer(row.duration),
-    count: integer(row.count),
-  }
-  return withoutUndefined(event)
-}
-
-/** So that an event is the same that was inserted. */
-function withoutUndefined<T extends object>(value: T): T {
-  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as T
+  const values = columns.map(({ column, type }) => {
+    const value = row[column]
+    if (value === null) return undefined
+    if (column === 'fields') return JSON.parse(String(value)) as unknown
+    // PostgreSQL's large integers come as texts.
+    return type === 'text' ? value : Number(value)
+  })
+  return { number: Number(row.id), ...eventOf(values) }
 }
