@@ -40,15 +40,11 @@ export class AuditTable {
     deliveriesOf?: (events: readonly AuditEvent[]) => readonly NewDelivery[],
   ): Promise<void> {
     if (events.length === 0) return
-    await this.database.transaction(async (query) => {
-      // Numbers must become visible in their order, for those who follow.
-      if (isPostgres(query)) await query.raw("select pg_advisory_xact_lock(hashtext('tidegate audit'))")
-      const deliveries = deliveriesOf?.(events) ?? []
-      const added = new Set(await insertNew(query, events, deliveries.length > 0))
-      await addDeliveries(
-        query,
-        deliveries.filter(({ eventId }) => added.has(eventId)),
-      )
+    const deliveries = deliveriesOf?.(events) ?? []
+    await this.database.run(async (query) => {
+      // The statement alone is atomic, and numbers are in the order of writers, which take turns.
+      if (deliveries.length === 0 && !isPostgres(query)) await insertNew(query, events, false)
+      else await query.transaction((transaction) => insertBoth(transaction, events, deliveries))
     })
   }
 
@@ -159,6 +155,21 @@ export class AuditTable {
 async function lastOf(query: Knex): Promise<number> {
   const [row] = await query('audit').max<{ last: number | string | null }[]>({ last: 'id' })
   return Number(row?.last ?? 0)
+}
+
+/** Inserts events that are not stored yet, with their deliveries. */
+async function insertBoth(
+  query: Knex,
+  events: readonly AuditEvent[],
+  deliveries: readonly NewDelivery[],
+): Promise<void> {
+  // Numbers must become visible in their order, for those who follow.
+  if (isPostgres(query)) await query.raw("select pg_advisory_xact_lock(hashtext('tidegate audit'))")
+  const added = new Set(await insertNew(query, events, deliveries.length > 0))
+  await addDeliveries(
+    query,
+    deliveries.filter(({ eventId }) => added.has(eventId)),
+  )
 }
 
 /**
