@@ -36,6 +36,7 @@ database                  base
 settings                  base contract net database
 audit                     base contract net database settings
 accounts                  base net database settings audit
+sign-in                   base net database accounts
 storage                   base contract database settings
 locks                     base database accounts
 cluster                   base contract database settings accounts storage locks
@@ -62,7 +63,7 @@ drivers/*                 base contract drivers/lib drivers/lib/streams drivers/
 drivers/index.ts          contract drivers/*
 protocols/lib             base contract net settings accounts tree installation gateway
 protocols/http/api        base contract settings audit accounts tree shares gateway protocols/lib
-protocols/http/compat     base contract settings accounts mounts tree tasks shares gateway protocols/http/api
+protocols/http/compat     base contract settings accounts sign-in mounts tree tasks shares gateway protocols/http/api
 protocols/http/site       base contract installation gateway protocols/lib protocols/http/api
 protocols/http/files      base contract tree shares protocols/lib protocols/http/api protocols/http/compat protocols/http/site
 protocols/http/routes     base contract net audit accounts locks mounts search tree tasks offline-downloads uploads shares webhooks sign-in gateway protocols/lib protocols/http/api protocols/http/compat protocols/http/site protocols/http/files

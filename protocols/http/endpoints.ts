@@ -34,6 +34,7 @@ import { meEndpoints } from './routes/me.js'
 import { metricsEndpoints } from './routes/metrics.js'
 import { multipartEndpoints } from './routes/multipart.js'
 import { offlineDownloadEndpoints } from './routes/offline-download.js'
+import { passkeyEndpoints } from './routes/passkeys.js'
 import { publicEndpoints } from './routes/public.js'
 import { searchEndpoints } from './routes/search.js'
 import { shareEndpoints } from './routes/share.js'
@@ -50,6 +51,7 @@ export const endpoints: readonly Endpoint[] = [
   ...ldapEndpoints,
   ...ssoEndpoints,
   ...twoStepEndpoints,
+  ...passkeyEndpoints,
   ...meEndpoints,
   ...appPasswordEndpoints,
   ...consoleSessionEndpoints,

@@ -18,6 +18,11 @@ export interface Credentials {
   readonly password: { readonly plain: string } | { readonly hash: string }
   /** The one-time code or recovery code, if one was sent. */
   readonly code?: string | undefined
+  /**
+   * Proves the second step of an account with two-step verification in place of a code. Called after the password was
+   * found to be right. Rejects with a `GatewayError`.
+   */
+  readonly secondStep?: ((user: UserRow) => Promise<void>) | undefined
   /** The client's address without port. */
   readonly address: string
   /** Aborts when the client has disconnected: what still waits for its turn then is not compared. */
@@ -92,15 +97,9 @@ export class PasswordCheck {
   }
 
   /**
-<<<<<<< HEAD
    * Checks the password: here, and otherwise in the directory. Resolves to the account, which may be disabled or need a
    * one-time code. Rejects with `unauthenticated` or `throttled`, as `PasswordDirectory.check`, and with `aborted` when
-   * the client has gone. `remembered`: accepts a cached verification.
-=======
-   * Checks the password. Resolves to the account, which may be disabled or need a one-time code. Rejects with
-   * `unauthenticated` or `throttled`, and with `aborted` when the client has disconnected. `remembered`: accepts a
-   * cached verification.
->>>>>>> 10b1594a (docs: comments name the component and use the terms of the field)
+   * the client has disconnected. `remembered`: accepts a cached verification.
    */
   async checkPassword(credentials: Credentials, { remembered }: { readonly remembered: boolean }): Promise<Verified> {
     const normalized = this.#normalize(credentials)

@@ -141,7 +141,7 @@ export class SignIn {
    */
   async #admit(
     user: UserRow,
-    { code, address }: Pick<Credentials, 'code' | 'address'>,
+    { code, secondStep, address }: Pick<Credentials, 'code' | 'secondStep' | 'address'>,
     {
       purpose,
       credential,
@@ -153,6 +153,11 @@ export class SignIn {
   ): Promise<void> {
     this.options.admission.assertMayEnter(user, { address, purpose, credential })
     if (user.otpSecret === '' || hasTwoStep) return
+    if (secondStep !== undefined) {
+      await secondStep(user)
+      this.options.admission.assertUnchanged(user)
+      return
+    }
     // Not every protocol can ask its client for a code.
     if (code === undefined && purpose === 'use') throw codeRequired('denied')
     await this.options.twoStep.checkCode(user, { code, address })

@@ -112,6 +112,7 @@ const details = {
   credential_expired: 'this credential has expired',
   network_refused: 'this account cannot be used from this network',
   two_step_set_up_required: 'this account must set up two-step verification first',
+  passkey_refused: 'the passkey was not accepted',
   provider_required: 'this account signs in at its provider only',
   provider_sign_in_due: 'this account must sign in at its provider first',
   provider_off: 'single sign-on is not enabled',

@@ -1,5 +1,17 @@
 /** Passkeys: public keys of authenticators (WebAuthn). */
-import { bool, bytes, integer, optional, text, time, wordList, writeRow, type Columns } from './columns.js'
+import {
+  bool,
+  bytes,
+  integer,
+  optional,
+  readRow,
+  text,
+  time,
+  wordList,
+  writeRow,
+  type Columns,
+  type StoredRow,
+} from './columns.js'
 import type { Database } from './database.js'
 import { CredentialsTable } from './row-table.js'
 
@@ -44,6 +56,15 @@ export class PasskeysTable extends CredentialsTable<PasskeyRow> {
     super(database, 'passkeys', passkeyColumns)
   }
 
+  /** The passkeys of the user, in the order in which they were added. */
+  async of(userId: number): Promise<PasskeyRow[]> {
+    return this.#where({ user_id: userId })
+  }
+
+  async withCredentialId(credentialId: string): Promise<PasskeyRow | undefined> {
+    return (await this.#where({ credential_id: credentialId }))[0]
+  }
+
   /** Stores what a sign-in has shown. False if the passkey was deleted, or its counter is another one by now. */
   async use(
     { id, counter }: Pick<PasskeyRow, 'id' | 'counter'>,
@@ -53,5 +74,10 @@ export class PasskeysTable extends CredentialsTable<PasskeyRow> {
       query(this.table).where({ id, counter }).update(writeRow(this.columns, shown)),
     )
     return changed > 0
+  }
+
+  async #where(fields: Readonly<Record<string, string | number>>): Promise<PasskeyRow[]> {
+    const rows = await this.database.read((query) => query<StoredRow>(this.table).where(fields).orderBy('id'))
+    return rows.map((row) => readRow(this.columns, row))
   }
 }

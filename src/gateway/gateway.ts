@@ -38,6 +38,7 @@ import { explain, type Explained, type ExplainQuestion } from '../tree/explain.j
 import type { Grants } from '../tree/grants.js'
 import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
 import { uploadsCloseTimeout, type UploadSessions } from '../uploads/upload-sessions.js'
+import { Passkeys } from '../sign-in/passkeys.js'
 import type { Webhooks } from '../webhooks/webhooks.js'
 import { Closing } from './closing.js'
 import { LogTail } from './log-tail.js'
@@ -89,6 +90,7 @@ export class Gateway {
   readonly shares: Shares
   readonly visitorAccess: VisitorAccess
   readonly locks: Locks
+  readonly passkeys: Passkeys
   readonly webhooks: Webhooks
   readonly singleSignOn: SingleSignOn
   readonly secrets: Store['secrets']
@@ -127,6 +129,7 @@ export class Gateway {
     this.shares = parts.shares
     this.visitorAccess = parts.visitorAccess
     this.locks = parts.locks
+    this.passkeys = new Passkeys({ store: parts.store, users: parts.accounts.users })
     this.webhooks = parts.webhooks
     this.singleSignOn = parts.singleSignOn
     this.secrets = parts.store.secrets

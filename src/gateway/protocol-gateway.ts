@@ -14,6 +14,7 @@ import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { VisitorAccess } from '../shares/visitor-access.js'
 import type { LdapSignIn } from '../sign-in/ldap-sign-in.js'
+import type { Passkeys } from '../sign-in/passkeys.js'
 import type { Shares } from '../shares/shares.js'
 import type { Tasks } from '../tasks/tasks.js'
 import type { Rules } from '../tree/folder-rules.js'
@@ -112,6 +113,7 @@ export interface ProtocolGateway extends Pick<
     readonly audit: Pick<Store['audit'], 'after' | 'last' | 'list'>
     readonly traffic: Pick<Traffic, 'of'>
   }
+  readonly passkeys: Pick<Passkeys, keyof Passkeys>
   readonly rules: Pick<Rules, 'create' | 'delete' | 'list' | 'update'>
   readonly secrets: ProtocolSecrets
   readonly search: Pick<Search, 'build' | 'clear' | 'isOn' | 'progress' | 'stop' | 'update'>

@@ -122,8 +122,11 @@ export interface EndpointDescription {
   readonly content?: BodyContent
   /** The schema of the `data` of a success. Absent: null. */
   readonly data?: z.ZodType
-  /** The `data` of errors after the caller is authorized: its schema, and what it is unless the handler sets it. */
-  readonly refusalData?: { readonly schema: z.ZodType; readonly empty: object }
+  /**
+   * The `data` of errors after the caller is authorized: its schema, and what it is unless the handler sets it, by
+   * default null.
+   */
+  readonly refusalData?: { readonly schema: z.ZodType; readonly empty?: object }
   /** Errors in addition to those that follow from access and fields. */
   readonly refusals?: readonly Refusal[]
   /** Further media types of a success, if `Accept` names them: the handler sends these responses itself. */

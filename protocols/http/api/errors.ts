@@ -153,6 +153,7 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
   credential_expired: ({ reason }) => reason,
   network_refused: ({ reason }) => reason,
   two_step_set_up_required: ({ reason }) => reason,
+  passkey_refused: 'the passkey was not accepted, try again',
   provider_required: ({ reason }) => reason,
   provider_sign_in_due: ({ reason }) => reason,
   provider_off: { code: 403, text: 'Single sign-on is not enabled' },

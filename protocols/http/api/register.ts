@@ -25,7 +25,7 @@ async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint
   const caller = endpoint.access === 'anybody' ? undefined : await callerOf(api, context, endpoint)
   if (caller instanceof Error && visitors === undefined) throw caller
   if (endpoint.access === 'admin') context.state.isAdminCall = true
-  if (endpoint.refusalData !== undefined) context.state.refusalData = endpoint.refusalData.empty
+  if (endpoint.refusalData?.empty) context.state.refusalData = endpoint.refusalData.empty
   const request = await parsed(context, endpoint).catch((error: unknown) => {
     throw caller instanceof Error && visitors?.seem?.(context.req) !== true ? caller : error
   })

@@ -134,7 +134,13 @@ const table: readonly SettingDefinition[] = [
       'Query parameters, separated by commas, that are not added.',
       { inForce: true },
     ],
-    webauthn_login_enabled: ['bool', 'false', 'public', 'Clients offer to sign in with a passkey.'],
+    webauthn_login_enabled: [
+      'bool',
+      'false',
+      'public',
+      'Users can register passkeys and sign in with them. site_url must be a URL of https.',
+      { inForce: true },
+    ],
     share_preview: ['bool', 'false', 'public', 'Files of shares can be previewed.'],
     share_archive_preview: ['bool', 'false', 'public', 'Archives of shares can be browsed.'],
     share_force_proxy: [

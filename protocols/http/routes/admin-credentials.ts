@@ -1,5 +1,6 @@
-/** Administration of SSH keys and app passwords. */
+/** Administration of SSH keys, app passwords and passkeys. */
 import { z } from 'zod'
+import { credentialIdOf, passkeyData, passkeyId, passkeyObject } from '../compat/passkey-objects.js'
 import { appPasswordData, appPasswordObject, keyData, keyObject } from '../compat/account-objects.js'
 import type { HttpApi } from '../api/http-api.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
@@ -83,6 +84,36 @@ export const adminCredentialEndpoints = [
       const { appPasswords } = api.gateway.accounts
       const appPassword = appPasswords.get(query.id)
       if (appPassword !== undefined) await appPasswords.delete(appPassword.userId, appPassword.id)
+    },
+  }),
+
+  endpoint({
+    method: 'get',
+    path: '/api/admin/user/passkey/list',
+    tag: 'Users',
+    summary: 'List the passkeys of a user',
+    access: 'admin',
+    ...ownerQuery,
+    data: z.array(passkeyData),
+    refusals: [unknownOwner],
+    async answer({ api, query }) {
+      return (await api.gateway.passkeys.list(ownerOf(api, query.uid))).map(passkeyObject)
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/user/passkey/delete',
+    tag: 'Users',
+    summary: 'Remove a passkey of a user; succeeds if it does not exist',
+    access: 'admin',
+    event: 'admin.key',
+    recentSignIn: true,
+    ...ownerQuery,
+    fields: z.object({ id: passkeyId }),
+    refusals: [unknownOwner],
+    async answer({ api, query, fields }) {
+      await api.gateway.passkeys.delete(ownerOf(api, query.uid), credentialIdOf(fields.id))
     },
   }),
 ]

@@ -1,13 +1,24 @@
 /** Sign-in and sign-out. */
 import { z } from 'zod'
 import type { Credentials } from '../../../src/accounts/password-check.js'
+import type { SignInProof } from '../../../src/accounts/proof.js'
 import { tokenOf } from '../api/authenticate.js'
 import { endpoint, type Call, type Refusal } from '../api/endpoint.js'
-import { refused, withResponses } from '../api/errors.js'
+import { ApiError, refused, withResponses } from '../api/errors.js'
 import { signalOf, type Exchange, type HttpApi } from '../api/http-api.js'
 import { accountChanged, coreRefusal } from '../api/refusals.js'
-import { flag, oneTimeCode, requiredText, signInBodyLimit, text } from '../api/fields.js'
+import { flag, oneTimeCode, optionalField, requiredText, signInBodyLimit, text } from '../api/fields.js'
 import { clearSessionCookie, consoleSecretOf, isSameOrigin, setSessionCookie } from '../api/session-cookie.js'
+import {
+  answer,
+  begunObject,
+  passkeyRefused,
+  requestData,
+  siteIfOn,
+  siteOf,
+  passkeysOff,
+  noSite,
+} from '../compat/passkey-objects.js'
 
 const nameField = { username: requiredText.meta({ example: 'ann' }) }
 const codeField = { otp_code: oneTimeCode.describe('Six digits of the authenticator app, or a recovery code.') }
@@ -23,6 +34,7 @@ const hashFields = z.object({
 })
 const consoleFields = plainFields.extend({
   remember: flag.describe('Whether the browser stores the cookie when it is closed.'),
+  passkey: optionalField(answer).describe('Proves the second step in place of a code.'),
 })
 const confirmationFields = plainFields.omit({ username: true })
 export const tokenData = z.object({
@@ -37,13 +49,18 @@ export const admissionDetails = [
   'provider_sign_in_due',
 ] as const
 
-export const signInRefusals: readonly Refusal[] = [
-  { ...coreRefusal('unauthenticated', { detail: 'wrong_credentials' }), code: 400 },
+/** An account that has proved who it is cannot be used, or has changed meanwhile. */
+export const admissionRefusals: readonly Refusal[] = [
   ...admissionDetails.map((detail) => ({
     ...coreRefusal('denied', { detail }, 'the password is correct'),
     code: 400,
   })),
   accountChanged,
+]
+
+export const signInRefusals: readonly Refusal[] = [
+  { ...coreRefusal('unauthenticated', { detail: 'wrong_credentials' }), code: 400 },
+  ...admissionRefusals,
   {
     ...coreRefusal('unauthenticated', { detail: 'code_required' }),
     code: 402,
@@ -58,9 +75,13 @@ export const signInRefusals: readonly Refusal[] = [
   coreRefusal('unavailable', { detail: 'directory_silent' }, 'the password is none of this server'),
 ]
 
-const otherOrigin: Refusal = { code: 403, text: 'the request comes from a page of another site', error: 'denied' }
+export const otherOrigin: Refusal = {
+  code: 403,
+  text: 'the request comes from a page of another site',
+  error: 'denied',
+}
 
-const noConsoleSession: Refusal = {
+export const noConsoleSession: Refusal = {
   code: 400,
   text: 'only a session of the console can be confirmed: sign in again',
   error: 'invalid',
@@ -68,7 +89,7 @@ const noConsoleSession: Refusal = {
 }
 
 // Clients treat 401 as an expired session and would show no message on the sign-in page.
-const signInResponses = { code_required: { code: 402 }, unauthenticated: { code: 400 }, denied: { code: 400 } }
+export const signInResponses = { code_required: { code: 402 }, unauthenticated: { code: 400 }, denied: { code: 400 } }
 
 export const authEndpoints = [
   endpoint({
@@ -106,19 +127,20 @@ export const authEndpoints = [
     access: 'anybody',
     fields: consoleFields,
     bodyLimit: signInBodyLimit,
-    refusals: [...signInRefusals, otherOrigin],
-    async answer(call) {
-      const { api, context, fields } = call
-      // Otherwise another site could sign a visitor in to an account of its own.
-      if (!isSameOrigin(api, context.req)) throw refused(otherOrigin)
-      const userAgent = context.req.headers['user-agent'] ?? ''
-      const { row, secret } = await signIn(call, { plain: fields.password }, (credentials) =>
-        api.gateway.accounts.signIn.openConsoleSession(credentials, { userAgent }),
-      )
-      const replaced = consoleSecretOf(api, context.req)
-      if (replaced !== undefined) await api.gateway.accounts.consoleSessions.close(replaced)
-      const lifetime = Math.round((row.expires.getTime() - row.created.getTime()) / 1000)
-      setSessionCookie(api, context.res, secret, fields.remember ? lifetime : undefined)
+    refusals: [...signInRefusals, passkeysOff, noSite, passkeyRefused, otherOrigin],
+    refusalData: { schema: z.object({ passkey: requestData }).meta({ id: 'PasskeyOffer' }) },
+    async answer({ api, context, fields: { username, password, otp_code: code, passkey, remember } }) {
+      if (passkey !== undefined) siteOf(api, context.req)
+      const secondStep = passkey && api.gateway.passkeys.secondStep(passkey)
+      const proof = { username, ...proofOf(api, context, { plain: password }, code), secondStep }
+      try {
+        await openSession(api, context, remember, proof)
+      } catch (error) {
+        if (error instanceof ApiError && error.error === 'code_required' && code === '') {
+          await offerPasskey(api, context, username)
+        }
+        throw error
+      }
     },
   }),
   endpoint({
@@ -160,21 +182,40 @@ export const authEndpoints = [
   }),
 ]
 
-/** Signs in and resolves to a token. */
-export async function issueToken(
-  call: Call<z.output<typeof plainFields>>,
-  password: Credentials['password'],
-): Promise<string> {
-  return signIn(call, password, (credentials) => call.api.gateway.accounts.signIn.issueToken(credentials))
+/** Opens a session of the console, in place of that of the request, and sets its cookie. */
+export async function openSession(
+  api: HttpApi,
+  { req, res }: Exchange,
+  remember: boolean,
+  by: Credentials | SignInProof,
+): Promise<void> {
+  // Otherwise another site could sign a visitor in to an account of its own.
+  if (!isSameOrigin(api, req)) throw refused(otherOrigin)
+  const { consoleSessions, signIn } = api.gateway.accounts
+  const userAgent = req.headers['user-agent'] ?? ''
+  const { row, secret } = await withResponses(signInResponses, () => signIn.openConsoleSession(by, { userAgent }))
+  const replaced = consoleSecretOf(api, req)
+  if (replaced !== undefined) await consoleSessions.close(replaced)
+  const lifetime = Math.round((row.expires.getTime() - row.created.getTime()) / 1000)
+  setSessionCookie(api, res, secret, remember ? lifetime : undefined)
 }
 
-/** Signs in with the name and the code of the request, by `work`. */
-async function signIn<T>(
+/** Has the refusal of a sign-in, whose password was right, begin its second step by a passkey, if the user has one. */
+async function offerPasskey(api: HttpApi, { req, state }: Exchange, username: string): Promise<void> {
+  const site = siteIfOn(api, req)
+  const user = api.gateway.accounts.users.byName(username)
+  if (site === undefined || user === undefined) return
+  const begun = await api.gateway.passkeys.beginOf(site, user.id, api.clientOf(req).address)
+  if (begun !== undefined) state.refusalData = { passkey: begunObject(begun) }
+}
+
+/** Signs in and resolves to a token. */
+export async function issueToken(
   { context, api, fields: { username, otp_code: code } }: Call<z.output<typeof plainFields>>,
   password: Credentials['password'],
-  work: (credentials: Credentials) => Promise<T>,
-): Promise<T> {
-  return withResponses(signInResponses, () => work({ username, ...proofOf(api, context, password, code) }))
+): Promise<string> {
+  const credentials = { username, ...proofOf(api, context, password, code) }
+  return withResponses(signInResponses, () => api.gateway.accounts.signIn.issueToken(credentials))
 }
 
 /** What the request proves, and the address that it comes from. */

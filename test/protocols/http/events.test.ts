@@ -9,6 +9,7 @@ const others: Readonly<Record<string, string>> = {
   'post /api/admin/setting/default': 'asks',
   'post /api/fs/link': 'asks',
   'post /api/auth/session/confirm': 'a sign-in, by Accounts',
+  'post /api/auth/session/confirm/passkey': 'a sign-in, by Accounts',
   'post /api/auth/2fa/generate': 'makes a secret that is not stored',
   'any /api/share/list': 'asks',
 }

@@ -69,7 +69,7 @@ function wrongValue({ place, schema }: Field): unknown {
   if (place === 'header') return undefined
   if (type === 'integer' || type === 'boolean') return 'word'
   if (place === 'query') return choices === undefined ? undefined : 'word'
-  return choices === undefined ? {} : 'word'
+  return choices === undefined && type !== 'object' ? {} : 'word'
 }
 
 async function send(served: Served, { method, path, fields }: Subject, values: Values): Promise<Envelope> {

@@ -32,6 +32,9 @@ const ofAnother: Codes = [401, 403, 404, 404, 200]
 /** The request requires a permission. */
 const permitted: Codes = [401, 403, 403, 200, 200]
 const adminOnly: Codes = [401, 403, 403, 403, 200]
+/** Passkeys are off. test/sign-in/ has them on. */
+const passkeysOff: Codes = [403, 403, 403, 403, 403]
+const ownPasskeysOff: Codes = [401, 401, 403, 403, 403]
 /** There is no index: an admin gets the error about that. */
 const noIndex: Codes = [401, 403, 403, 403, 404]
 
@@ -190,6 +193,15 @@ for (const [base, all, one] of [
   }
 }
 
+/** What begins and completes requests of passkeys, in shape. */
+const begun = { session: 'A'.repeat(43) }
+const credential = { id: 'AAAA', rawId: 'AAAA', type: 'public-key' }
+const assertion = {
+  ...credential,
+  response: { clientDataJSON: 'e30', authenticatorData: 'AAAA', signature: 'AAAA' },
+}
+const attestation = { ...credential, response: { clientDataJSON: 'e30', attestationObject: 'AAAA' } }
+
 const table: Readonly<Record<string, Row>> = {
   'any /api/public/settings': { codes: everybody },
   'any /api/public/offline_download_tools': { codes: everybody },
@@ -253,6 +265,28 @@ const table: Readonly<Record<string, Row>> = {
   },
   // No caller has the cookie of a session of the console.
   'post /api/auth/session/confirm': { codes: [401, 401, 400, 400, 400], call: () => ({ body: { password: 'x' } }) },
+  'get /api/authn/webauthn_begin_login': { codes: passkeysOff },
+  'post /api/authn/webauthn_finish_login': { codes: passkeysOff, call: () => ({ body: assertion, headers: begun }) },
+  'post /api/auth/session/passkey': {
+    codes: passkeysOff,
+    call: () => ({ body: { ...begun, credential: assertion } }),
+  },
+  'get /api/auth/session/confirm/passkey/begin': { codes: ownPasskeysOff },
+  'post /api/auth/session/confirm/passkey': {
+    codes: ownPasskeysOff,
+    call: () => ({ body: { ...begun, credential: assertion } }),
+  },
+  'get /api/authn/webauthn_begin_registration': { codes: ownPasskeysOff },
+  'post /api/authn/webauthn_finish_registration': {
+    codes: ownPasskeysOff,
+    call: () => ({ body: attestation, headers: begun }),
+  },
+  'get /api/authn/getcredentials': { codes: ownAccount },
+  'post /api/authn/delete_authn': { codes: ownAccount, call: () => ({ body: { id: 'AAAA' } }) },
+  'post /api/authn/rename_authn': {
+    codes: [401, 401, 404, 404, 404],
+    call: () => ({ body: { id: 'AAAA', name: 'phone' } }),
+  },
   'get /api/auth/logout': { codes: everybody },
   // Single sign-on is off.
   'get /api/auth/sso': { codes: ssoOff, call: () => ({ target: '/api/auth/sso?method=sso_get_token' }) },
@@ -393,6 +427,11 @@ const table: Readonly<Record<string, Row>> = {
     call: ({ somebody: id }) => ({ body: { id, username: 'somebody' } }),
   },
   'post /api/admin/user/delete': { codes: adminOnly, call: async (stage) => stage.of(await stage.user()) },
+  'get /api/admin/user/passkey/list': { codes: adminOnly, call: (stage) => stage.of(stage.somebody, 'uid') },
+  'post /api/admin/user/passkey/delete': {
+    codes: adminOnly,
+    call: (stage) => ({ ...stage.of(stage.somebody, 'uid'), body: { id: 'AAAA' } }),
+  },
   'post /api/admin/user/cancel_2fa': { codes: adminOnly, call: (stage) => stage.of(stage.somebody) },
   'post /api/admin/user/del_cache': { codes: adminOnly, call: ({ path }) => ({ target: `${path}?username=somebody` }) },
   'post /api/admin/user/link_ldap': {

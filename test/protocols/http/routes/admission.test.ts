@@ -136,7 +136,10 @@ void t.test('whoever must set up two-step verification can do that, sign out, an
 void t.test('the endpoints for those who must set up two-step verification are these', (t) => {
   t.same(
     endpoints.filter(({ setsUpTwoStep }) => setsUpTwoStep).map(({ path }) => path),
-    ['/api/auth/session/confirm', '/api/auth/2fa/generate', '/api/auth/2fa/verify', '/api/me'],
+    [
+      ...['/api/auth/session/confirm', '/api/auth/2fa/generate', '/api/auth/2fa/verify'],
+      ...['/api/auth/session/confirm/passkey/begin', '/api/auth/session/confirm/passkey', '/api/me'],
+    ],
   )
   t.end()
 })

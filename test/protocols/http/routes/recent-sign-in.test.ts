@@ -1,10 +1,10 @@
 /** A session alone changes no credential: what needs a sign-in within ten minutes, and how it is confirmed. */
 import { generateSync } from 'otplib'
-import t from 'tap'
 import { moveClock } from '../../../moved-clock.js'
 import { documentedEndpoints } from '../../../../protocols/http/endpoints.js'
 import { newOtpSecret } from '../../../../src/accounts/otp.js'
 import { adminPassword, Served, serve } from '../served.js'
+import t from 'tap'
 
 const minutes = 60_000
 const done = { code: 200, message: 'success', data: null }
@@ -45,6 +45,7 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/admin/user/create',
     '/api/admin/user/delete',
     '/api/admin/user/link_ldap',
+    '/api/admin/user/passkey/delete',
     '/api/admin/user/sshkey/delete',
     '/api/admin/user/update',
     '/api/admin/webhook/create',
@@ -54,6 +55,9 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/auth/2fa/generate',
     '/api/auth/2fa/recovery_codes',
     '/api/auth/2fa/verify',
+    '/api/authn/delete_authn',
+    '/api/authn/webauthn_begin_registration',
+    '/api/authn/webauthn_finish_registration',
     '/api/me/app_password/add',
     '/api/me/app_password/delete',
     '/api/me/identities/delete',
@@ -95,6 +99,10 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/auth/session/confirm',
     '/api/auth/sso_backchannel_logout', // ends sessions
     '/api/auth/sso_code', // a sign-in
+    '/api/auth/session/confirm/passkey',
+    '/api/auth/session/passkey',
+    '/api/authn/rename_authn',
+    '/api/authn/webauthn_finish_login',
     '/api/me/session/delete', // ending sessions must be quick
     '/api/me/session/delete_all',
     '/api/share/create', // shares open files, as signed URLs do, and no account
