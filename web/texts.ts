@@ -80,6 +80,11 @@ export const texts = {
     locked: 'Too many failed attempts from your address.',
     lockedFor: (time: string) => `Try again in ${time}.`,
     lockEnded: 'You can try again now.',
+    byPasskey: 'Sign in with a passkey',
+    passkeyInstead: 'Use a passkey instead',
+    passkeyCanceled: 'No passkey was used. Try again, or sign in with your password.',
+    passkeyExists: 'This device has a passkey for your account already.',
+    passkeyElsewhere: 'Passkeys cannot be used at this address. Open the address that the administrator has set.',
   },
 
   setUp: {
@@ -394,6 +399,15 @@ export const texts = {
     recoveryCodesShown: 'Keep them where you find them without your authenticator app. They are shown only now.',
     recoveryCodesFile: 'tidegate-recovery-codes.txt',
     saveAsFile: 'Save as a file',
+    passkeys: 'Passkeys',
+    passkeysHint:
+      'With a passkey you sign in by the finger, face or PIN of a device, without a password and a code. No other site can use it.',
+    passkeyName: 'Name',
+    addPasskey: 'Add a passkey',
+    passkeyAdded: 'The passkey is added.',
+    renamePasskey: 'Rename the passkey',
+    deletePasskey: 'Remove the passkey',
+    deletePasskeyWarning: (name: string) => `“${name}” can no longer be used to sign in.`,
     keys: 'SSH keys',
     keysHint: 'With a key you sign in to SFTP without a password.',
     deleteKey: 'Remove the SSH key',

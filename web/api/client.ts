@@ -74,6 +74,8 @@ export interface CallOptions<Path extends EndpointPath> {
   readonly params?: Readonly<Record<string, string>>
   /** The password of the folder. */
   readonly password?: string
+  /** Further headers, of ASCII characters. */
+  readonly headers?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal | undefined
 }
 
@@ -113,7 +115,7 @@ export async function postFiles<Path extends EndpointPath>(
 async function request<Path extends EndpointPath>(
   path: Path,
   method: 'GET' | 'POST',
-  { query, params, password = '', signal }: CallOptions<Path>,
+  { query, params, password = '', headers, signal }: CallOptions<Path>,
   body?: unknown,
 ): Promise<Data<Path>> {
   return confirming<Path>(() =>
@@ -123,6 +125,7 @@ async function request<Path extends EndpointPath>(
       headers: {
         ...(body !== undefined && { 'Content-Type': 'application/json' }),
         ...(password !== '' && { Password: headerText(password) }),
+        ...headers,
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     }),

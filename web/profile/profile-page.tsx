@@ -6,6 +6,7 @@ import { texts } from '../texts.ts'
 import { Account } from './account.tsx'
 import { AppPasswords } from './app-passwords.tsx'
 import { MountHelp } from './mount-help.tsx'
+import { Passkeys } from './passkeys.tsx'
 import { Sessions } from './sessions.tsx'
 import { SshKeys } from './ssh-keys.tsx'
 import { TwoStep } from './two-step.tsx'
@@ -16,6 +17,7 @@ export default function ProfilePage({ me }: { readonly me: Me }) {
     <Page title={texts.nav.profile}>
       <Account me={me} />
       <TwoStep me={me} />
+      <Passkeys />
       <SshKeys />
       <AppPasswords />
       <Sessions />

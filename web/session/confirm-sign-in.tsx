@@ -1,11 +1,14 @@
 /** Asks for the password again, for a request that needs a recent sign-in. */
 import { useRef, useState } from 'preact/hooks'
-import { ApiError, post } from '../api/client.ts'
+import { useQuery } from '@tanstack/preact-query'
+import { ApiError, get, post } from '../api/client.ts'
 import { question } from '../api/recent-sign-in.ts'
 import { Dialog } from '../components/dialog.tsx'
+import { messageOf } from '../components/error-text.ts'
 import { texts } from '../texts.ts'
 import { CodeField } from './code-field.tsx'
 import type { Me } from './me.ts'
+import { confirmByPasskey, usePasskeysOn } from './passkey.ts'
 
 /** The dialog, while a request waits for it. */
 export function ConfirmSignIn({ me }: { readonly me: Me }) {
@@ -22,6 +25,13 @@ function Confirmation({ me, onAnswer }: ConfirmationProps) {
   const [password, setPassword] = useState('')
   const [code, setCode] = useState('')
   const [needsCode, setNeedsCode] = useState(me.otp)
+  const [refusal, setRefusal] = useState<string>()
+  const passkeysOn = usePasskeysOn()
+  const { data: passkeys } = useQuery({
+    queryKey: ['passkeys'],
+    queryFn: () => get('/api/authn/getcredentials'),
+    enabled: passkeysOn,
+  })
   const isConfirmed = useRef(false)
   const { session } = texts
   async function confirm(): Promise<void> {
@@ -35,6 +45,15 @@ function Confirmation({ me, onAnswer }: ConfirmationProps) {
       setNeedsCode(true)
       setCode('')
       throw new Error(code === '' ? session.codeNeeded : session.codeWrong, { cause: error })
+    }
+  }
+  async function confirmWithPasskey(): Promise<void> {
+    setRefusal(undefined)
+    try {
+      await confirmByPasskey()
+      onAnswer(true)
+    } catch (error) {
+      setRefusal(messageOf(error))
     }
   }
   return (
@@ -56,6 +75,16 @@ function Confirmation({ me, onAnswer }: ConfirmationProps) {
         />
       </label>
       {needsCode && <CodeField value={code} onValue={setCode} focused={!me.otp} />}
+      {passkeysOn && passkeys !== undefined && passkeys.length > 0 && (
+        <button type="button" onClick={() => void confirmWithPasskey()}>
+          {session.passkeyInstead}
+        </button>
+      )}
+      {refusal !== undefined && (
+        <p role="alert" class="error">
+          {refusal}
+        </p>
+      )}
     </Dialog>
   )
 }

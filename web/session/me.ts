@@ -6,6 +6,7 @@ import { queryClient } from '../api/queries.ts'
 import { Role } from '../api/schema.ts'
 import { folderPasswords } from './folder-passwords.ts'
 import { clearNotices } from '../components/notices.tsx'
+import type { PasskeyAnswer } from './passkey.ts'
 
 export type Me = Data<'/api/me'>
 
@@ -35,13 +36,19 @@ async function who(): Promise<Me | null> {
 }
 
 /** Signs in. The server keeps the session in a cookie that scripts cannot read. Rejects with `ApiError`. */
-export async function signIn(fields: {
+export function signIn(fields: {
   readonly username: string
   readonly password: string
   readonly otp_code: string
+  readonly passkey?: PasskeyAnswer
   readonly remember: boolean
 }): Promise<void> {
-  await post('/api/auth/session', fields)
+  return signInBy(() => post('/api/auth/session', fields))
+}
+
+/** As `signIn`, where `open` opens the session. */
+export async function signInBy(open: () => Promise<unknown>): Promise<void> {
+  await open()
   await queryClient.refetchQueries({ queryKey: ['me'] }, { throwOnError: true })
   // What is kept of the same user may have failed, or changed meanwhile.
   void queryClient.invalidateQueries({ predicate: isOfUser })

@@ -7,7 +7,8 @@ import { textOf } from '../components/form-values.ts'
 import { texts } from '../texts.ts'
 import { CodeField } from './code-field.tsx'
 import { LockedNotice } from './locked-notice.tsx'
-import { signIn } from './me.ts'
+import { signIn, signInBy } from './me.ts'
+import { answerOf, offeredPasskey, openSessionByPasskey, usePasskeysOn, type PasskeyAnswer } from './passkey.ts'
 
 /** What stands in the way of signing in. */
 type Refusal = { readonly text: string } | { readonly lockedUntil: number }
@@ -15,6 +16,8 @@ type Refusal = { readonly text: string } | { readonly lockedUntil: number }
 /** `onGuest`: goes on without signing in; absent if the guest is disabled. */
 export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | undefined }) {
   const [needsCode, setNeedsCode] = useState(false)
+  const [offersPasskey, setOffersPasskey] = useState(false)
+  const passkeysOn = usePasskeysOn()
   const [code, setCode] = useState('')
   const [refusal, setRefusal] = useState<Refusal>()
   const [busy, setBusy] = useState(false)
@@ -26,22 +29,35 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
     return () => void (document.title = before)
   }, [title])
 
-  async function submit(event: SubmitEvent): Promise<void> {
-    event.preventDefault()
-    const fields = new FormData(event.currentTarget as HTMLFormElement)
+  /** Signs in by `work`, with what is in the form. */
+  async function enter(form: HTMLFormElement | null, work: (fields: FormData) => Promise<void>): Promise<void> {
     setBusy(true)
     setRefusal(undefined)
     try {
-      await signIn({
-        username: textOf(fields, 'username'),
-        password: textOf(fields, 'password'),
-        otp_code: code,
-        remember: fields.has('remember'),
-      })
+      await work(new FormData(form ?? undefined))
     } catch (error) {
       refused(error)
     } finally {
       setBusy(false)
+    }
+  }
+
+  const byPassword = (fields: FormData, second: { readonly otp_code: string; readonly passkey?: PasskeyAnswer }) =>
+    signIn({
+      username: textOf(fields, 'username'),
+      password: textOf(fields, 'password'),
+      remember: fields.has('remember'),
+      ...second,
+    })
+
+  /** A passkey is the second step: the refusal of the first one begins it. */
+  async function byBoth(fields: FormData): Promise<void> {
+    try {
+      await byPassword(fields, { otp_code: '' })
+    } catch (error) {
+      const offered = error instanceof ApiError ? offeredPasskey(error.data) : undefined
+      if (offered === undefined) throw error
+      await byPassword(fields, { otp_code: '', passkey: await answerOf(offered) })
     }
   }
 
@@ -51,15 +67,24 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
     } else if (error instanceof ApiError && error.error === 'code_required') {
       setRefusal({ text: code === '' ? texts.session.codeNeeded : texts.session.codeWrong })
       setNeedsCode(true)
+      setOffersPasskey(offeredPasskey(error.data) !== undefined)
       setCode('')
     } else {
       setRefusal({ text: explained(error) })
     }
   }
 
+  const byPasskey = (fields: FormData) => signInBy(() => openSessionByPasskey(fields.has('remember')))
+
   return (
     <main class="sign-in">
-      <form class="card" onSubmit={(event) => void submit(event)}>
+      <form
+        class="card"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void enter(event.currentTarget, (fields) => byPassword(fields, { otp_code: code }))
+        }}
+      >
         <h1>{title}</h1>
         <label>
           {texts.session.username}
@@ -83,6 +108,16 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
         <button type="submit" class="primary" disabled={busy}>
           {texts.session.signIn}
         </button>
+        {needsCode && offersPasskey && (
+          <button type="button" disabled={busy} onClick={({ currentTarget: { form } }) => void enter(form, byBoth)}>
+            {texts.session.passkeyInstead}
+          </button>
+        )}
+        {passkeysOn && !needsCode && (
+          <button type="button" disabled={busy} onClick={({ currentTarget: { form } }) => void enter(form, byPasskey)}>
+            {texts.session.byPasskey}
+          </button>
+        )}
         {onGuest && (
           <button type="button" onClick={onGuest}>
             {texts.session.browseAsGuest}

@@ -33,6 +33,9 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ')
 
+/** Passkeys are made and used by the pages of this server only, not in frames of others (WebAuthn Level 3 §5.9). */
+const permissionsPolicy = 'publickey-credentials-get=(self), publickey-credentials-create=(self)'
+
 const policy = { 'Content-Security-Policy': contentSecurityPolicy }
 
 export const consoleBuild: WebBuild = {
@@ -44,7 +47,7 @@ export const consoleBuild: WebBuild = {
     { text: '{{icon}}', value: ({ favicon }) => forAttribute(isOwnPicture(favicon) ? favicon : icon) },
   ],
   fileTarget: /^\/static\/(?!manifest\.json(?:\?|$))/,
-  pagePolicy: policy,
+  pagePolicy: { ...policy, 'Permissions-Policy': permissionsPolicy },
   // Scripts that run as workers are subject to the policy of their own response.
   filePolicy: policy,
 }

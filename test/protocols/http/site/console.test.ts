@@ -36,6 +36,7 @@ for (const site of ['', '/sub']) {
       ['x-content-type-options', 'nosniff'],
       ['referrer-policy', 'same-origin'],
       ['content-security-policy', policy],
+      ['permissions-policy', 'publickey-credentials-get=(self), publickey-credentials-create=(self)'],
       ['cross-origin-embedder-policy', null],
     ] as const) {
       t.equal(page.headers.get(header), value, header)
