@@ -170,12 +170,8 @@ export class Audit {
       const [, owner] = /^([\w-]+)-\d+\.ndjson$/.exec(name) ?? []
       if (owner === undefined || owner === instance.name || instance.isOver(owner) !== true) continue
       const file = join(folder, name)
-      const events = await eventsIn(file).catch((error: unknown) => {
-        // Another process has taken it over.
-        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-        throw error
-      })
-      await this.#insert(events)
+      // Without it, another process has taken it over.
+      await this.#insert((await eventsIn(file).catch(ignoreMissing)) ?? [])
       await rm(file, { force: true })
     }
   }
@@ -308,8 +304,10 @@ export class Audit {
       if (group === this.#open) this.#open = undefined
       const { file, events, written, others } = group
       try {
-        const all = others === 0 ? events : [...(await eventsIn(file.path)), ...events.slice(written)]
-        await this.#insert(all)
+        const stored = others === 0 ? undefined : await eventsIn(file.path).catch(ignoreMissing)
+        // Somebody has removed the file: what memory has is left.
+        if (stored === undefined) this.#lost += others
+        await this.#insert(stored === undefined ? events : [...stored, ...events.slice(written)])
       } catch (error) {
         if (!this.#isLate) this.#options.log.error({ err: error }, 'events of the audit cannot be stored yet')
         this.#isLate = true
@@ -396,6 +394,10 @@ function integer(value: number | undefined): number | undefined {
 
 async function eventsIn(file: string): Promise<readonly AuditEvent[]> {
   return (await valuesIn(file)).filter(isEvent)
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
 }
 
 /** Whether a value of a file is an event. */

@@ -59,7 +59,8 @@ export function logLine(event: AuditEvent): string {
 export function logText({ kind, result, actor, ...facts }: AuditEvent): string {
   const what = kind === 'signin.refused' ? 'sign-in refused' : `${kind} ${result}`
   const words = { protocol: actor.protocol, address: actor.address }
-  const texts = { user: actor.name, path: facts.path, target: facts.target, subject: facts.subject }
+  const { path, target, subject, fields, decidedBy } = facts
+  const texts = { user: actor.name, path, target, subject, fields: fields?.join(' '), decided_by: decidedBy }
   const others = { size: facts.size, entry: facts.entry, error: facts.error, count: facts.count }
   const pairs = [
     ...Object.entries(words).map(([name, value]) => [name, value && word(value)] as const),

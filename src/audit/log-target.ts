@@ -39,6 +39,7 @@ export class AuditLog {
   #lost = 0
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
+  /** By a clock that is never set back. */
   #retryAt = 0
   readonly #unsubscribe: () => void
 
@@ -88,7 +89,7 @@ export class AuditLog {
   }
 
   async #writeGroup(place: string, events: readonly AuditEvent[]): Promise<void> {
-    if (Date.now() < this.#retryAt) {
+    if (performance.now() < this.#retryAt) {
       this.#postpone(events)
       return
     }
@@ -101,7 +102,7 @@ export class AuditLog {
     } catch (error) {
       this.log.warn({ err: error, place }, 'the log of the audit cannot be written')
       await this.#drop()
-      this.#retryAt = Date.now() + retryTime
+      this.#retryAt = performance.now() + retryTime
       this.#postpone(events)
     }
   }
@@ -149,13 +150,18 @@ class LogFile implements Target {
 }
 
 /**
- * The file, open to append to. One that root makes belongs to the owner of its folder: the daemon, which has another
- * user, must be able to write what a command of root has begun.
+ * The file, open to append lines to. One that root makes belongs to the owner of its folder: the daemon, which has
+ * another user, must be able to write what a command of root has begun. A part of a line, which a full disk has left,
+ * is ended.
  */
 async function opened(path: string): Promise<FileHandle> {
-  const handle = await open(path, 'a', 0o600)
+  const handle = await open(path, 'a+', 0o600)
   try {
-    if (process.getuid?.() === 0 && (await handle.stat()).size === 0) {
+    const { size } = await handle.stat()
+    if (size > 0) {
+      const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, size - 1)
+      if (buffer.toString() !== '\n') await handle.appendFile('\n')
+    } else if (process.getuid?.() === 0) {
       const { uid, gid } = await stat(dirname(path))
       await handle.chown(uid, gid)
     }

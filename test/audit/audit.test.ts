@@ -1,5 +1,5 @@
 /** What the audit does with events when the disk, the database or the process fails. */
-import { chmod, mkdir, readFile, readdir, rmdir, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, readdir, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { mock } from 'node:test'
 import { Audit, type AuditOptions } from '../../src/audit/audit.js'
@@ -141,6 +141,19 @@ void t.test('while the table cannot be written, events wait in their files, in o
   )
   t.ok(Math.max(...world.groups) <= 1000, 'in transactions that are not long')
   t.ok(await until(async () => (await readdir(world.folder)).length === 0))
+})
+
+void t.test('when somebody removes the files, what memory has is stored, and the rest is counted', async (t) => {
+  const { world, audit } = await start(t)
+  world.failure = new GatewayError('unavailable')
+  for (let number = 0; number < 10_100; number++) void audit.record(stored(`/${number}`))
+  t.ok(await until(() => world.logged.length > 0))
+  for (const name of await readdir(world.folder)) await rm(join(world.folder, name))
+  world.failure = undefined
+  t.ok(await until(() => world.stored.size === 10_000))
+  t.ok(await until(() => audit.lost === 100))
+  void audit.record(stored('/new'))
+  t.ok(await until(() => world.stored.size === 10_001), 'and it goes on')
 })
 
 void t.test('while no line can be written, only removals go on, and nothing is lost', async (t) => {

@@ -84,5 +84,7 @@ void t.test('a line of the log is one line of ASCII, with the address before all
     logLine(moved),
     '1970-01-01T00:00:00.000Z tidegate[a_b_:_x]: moved done protocol=webdav address=192.0.2.7 user="ann" path="/a b" target="/c"',
   )
+  const saved = anEvent({ kind: 'admin.setting', path: undefined, fields: ['site_title', 'x" address=1.2.3.4'] })
+  t.match(logLine(saved), / admin\.setting done .* user="ann" fields="site_title x\\" address=1\.2\.3\.4"$/)
   t.end()
 })

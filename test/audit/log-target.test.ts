@@ -31,6 +31,15 @@ function open(t: Test, place: string) {
   return { log, move, warnings }
 }
 
+void t.test('after a part of a line, which a full disk has left, lines are whole', async (t) => {
+  const file = join(t.testdir({ 'audit.log': 'whole\npart' }), 'audit.log')
+  const { log } = open(t, file)
+  const event = anEvent()
+  log.write(event)
+  await log.close()
+  t.equal(await textOf(file), `whole\npart\n${logLine(event)}\n`)
+})
+
 const textOf = (file: string) => readFile(file, 'utf8').catch(() => '')
 
 void t.test('a file gets all lines, also after it was moved away, and another one after a change', async (t) => {
