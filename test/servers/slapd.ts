@@ -55,6 +55,8 @@ export async function startSlapd(): Promise<SlapdServer> {
     ...schemas.map((file) => `include ${file}`),
     ...[`modulepath ${join(root, 'usr/lib/ldap')}`, 'moduleload back_mdb', 'moduleload memberof'],
     ...[`pidfile ${join(home, 'pid')}`, `TLSCertificateFile ${certificate}`, `TLSCertificateKeyFile ${key}`],
+    // As some directories do by themselves: a bind without a password succeeds, whoever is named (RFC 4513 §5.1.2).
+    'allow bind_anon_dn',
     ...['database mdb', `suffix "${suffix}"`, `directory ${join(home, 'database')}`, 'maxsize 16777216'],
     ...[`rootdn "${manager.dn}"`, `rootpw "${manager.password}"`, 'dbnosync', 'overlay memberof'],
     'access to attrs=userPassword by anonymous auth by * none',

@@ -159,7 +159,7 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     const isRecorded = async () => {
       const { events } = await gateway.records.audit.list({}, 500)
       return events.some(
-        ({ kind, actor, subject }) => kind === 'signin.ok' && actor?.name === 'ann' && subject === 'ldap',
+        ({ kind, actor, subject }) => kind === 'signin.ok' && actor.name === 'ann' && subject === 'ldap',
       )
     }
     t.ok(await until(isRecorded))
