@@ -11,7 +11,7 @@ import { claimAt, type ProviderAnswer } from './provider.js'
 import type { ProviderFacts, SsoSettings } from './provider-facts.js'
 
 interface ProviderAccountsOptions {
-  readonly accounts: Pick<Accounts, 'groups' | 'identities' | 'users'>
+  readonly accounts: Pick<Accounts, 'groups' | 'identities' | 'reload' | 'users'>
   readonly settings: SsoSettings
   readonly log: Pick<Log, 'info' | 'warn'>
 }
@@ -50,9 +50,8 @@ export class ProviderAccounts {
   }
 
   /** Links the identity to a user who is signed in. Rejects with `identity_refused` if another one has it. */
-  async link(userId: number, answer: ProviderAnswer): Promise<void> {
+  async link(userId: number, shown: ShownIdentity): Promise<void> {
     const { accounts, log } = this.options
-    const shown = shownIdentity(answer)
     if (accounts.identities.find(shown.issuer, shown.subject)?.userId === userId) return
     try {
       await accounts.identities.link(userId, shown)
@@ -91,7 +90,7 @@ export class ProviderAccounts {
     const { accounts, settings, log } = this.options
     const former = this.#formerUser(facts, answer) ?? this.#userByEmail(answer)
     if (former !== undefined) {
-      await this.link(former.id, answer)
+      await this.link(former.id, shownIdentity(answer))
       log.warn({ account: former.username, issuer: answer.issuer }, 'an identity was linked at its first sign-in')
     } else if (settings.bool('sso_auto_register')) {
       await this.#create(answer)
@@ -149,7 +148,8 @@ export class ProviderAccounts {
         return
       } catch (error) {
         if (!isGatewayError(error, 'exists')) throw error
-        // A concurrent sign-in of the same identity may have created it.
+        // A concurrent sign-in of the same identity may have created it, also on another node.
+        await accounts.reload()
         if (identities.find(shown.issuer, shown.subject) !== undefined) return
       }
     }
@@ -181,7 +181,10 @@ function baseFolder(template: string, values: Readonly<Record<'username' | 'sub'
   )
 }
 
-function shownIdentity({ kind, issuer, subject, claims }: ProviderAnswer): ShownIdentity {
+/** The identity as it is stored. Throws `denied` with the detail `identity_refused` for a subject that cannot be. */
+export function shownIdentity({ kind, issuer, subject, claims }: ProviderAnswer): ShownIdentity {
+  // OpenID Connect Core 1.0 §2: at most 255 ASCII characters.
+  if (!/^[\x20-\x7e]{1,255}$/.test(subject)) throw refused('the subject of this identity is not valid')
   const names = [claims.preferred_username, claims.name, claims.email, subject]
   const name = names.find((text): text is string => typeof text === 'string' && text !== '') ?? subject
   return { kind, issuer, subject, name: cleanName(name) }

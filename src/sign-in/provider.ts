@@ -119,7 +119,7 @@ export class Provider {
       subject: idToken.sub,
       claims: { ...more, ...idToken },
       idToken: tokens.id_token,
-      sid: typeof sid === 'string' ? sid : undefined,
+      sid: sessionId(sid),
       authTime: typeof authTime === 'number' ? new Date(authTime * 1000) : undefined,
     }
   }
@@ -159,11 +159,11 @@ export class Provider {
       })
       const { events, sub: subject, sid, nonce } = payload
       const isLogout = isObject(events) && isObject(events['http://schemas.openid.net/event/backchannel-logout'])
-      const isNamed = subject !== undefined || typeof sid === 'string'
+      const isNamed = subject !== undefined || sessionId(sid) !== undefined
       if (!isLogout || nonce !== undefined || !isNamed) {
         throw new GatewayError('invalid', { detail: 'provider_failed', reason: 'this is no logout token' })
       }
-      return { issuer, subject, sid: typeof sid === 'string' ? sid : undefined }
+      return { issuer, subject, sid: sessionId(sid) }
     })
   }
 
@@ -228,6 +228,11 @@ export function claimAt(claims: Readonly<Record<string, unknown>>, name: string)
   return name.split('.').reduce<unknown>((at, part) => {
     return isObject(at) && Object.hasOwn(at, part) ? at[part] : undefined
   }, claims)
+}
+
+/** The id of a session of the provider, if it is one that can be stored. */
+function sessionId(sid: unknown): string | undefined {
+  return typeof sid === 'string' && /^[\x20-\x7e]{1,255}$/.test(sid) ? sid : undefined
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

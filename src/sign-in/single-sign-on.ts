@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import PQueue from 'p-queue'
 import type { Accounts } from '../accounts/accounts.js'
 import type { SignInProof, Proved } from '../accounts/proof.js'
+import type { ShownIdentity } from '../accounts/identities.js'
 import { timingSafeEqualText } from '../accounts/timing-safe-text.js'
 import { GatewayError, isGatewayError, hasDetail } from '../base/errors.js'
 import type { Log } from '../base/log.js'
@@ -11,7 +12,7 @@ import type { IdentityRow } from '../database/identities.js'
 import type { SignInPurpose } from '../database/pending-sign-ins.js'
 import type { Store } from '../database/tables.js'
 import { networkOf } from '../net/addresses.js'
-import { ProviderAccounts } from './provider-accounts.js'
+import { ProviderAccounts, shownIdentity } from './provider-accounts.js'
 import { providerFacts, type SsoSettings } from './provider-facts.js'
 import { Provider, type ProviderAnswer, type SignInChecks } from './provider.js'
 
@@ -52,7 +53,7 @@ type SessionFacts = Pick<ProviderAnswer, 'idToken' | 'sid'> & { readonly authTim
 /** An identity that a user may link to an account by sending its id back. */
 interface Linkable {
   readonly browser: string
-  readonly answer: Pick<ProviderAnswer, 'kind' | 'issuer' | 'subject' | 'claims'>
+  readonly shown: ShownIdentity
 }
 
 export type SsoOutcome = { readonly method: SsoMethod; readonly after: string } & (
@@ -130,22 +131,21 @@ export class SingleSignOn {
     callback.search = query.toString()
     const redeem = () => this.#limited(() => this.#provider.redeem(facts, callback, { state, nonce, verifier }))
     if (method === 'link') {
-      await this.#accounts.link(begun.userId ?? 0, await redeem())
+      await this.#accounts.link(begun.userId ?? 0, shownIdentity(await redeem()))
       return { method, after, kind: 'linked' }
     }
     if (method === 'get_sso_id') {
-      const { kind, issuer, subject, claims } = await redeem()
-      const { preferred_username, name, email } = claims
-      const answer = { kind, issuer, subject, claims: { preferred_username, name, email } }
+      const shown = shownIdentity(await redeem())
       const id = linkPrefix + newSecret()
-      await this.#keep('provider-link', id, browser, { browser: begun.browser, answer } satisfies Linkable)
+      await this.#keep('provider-link', id, browser, { browser: begun.browser, shown } satisfies Linkable)
       return { method, after, kind: 'linkable', id }
     }
     let awaiting: Omit<AwaitingCode, 'begun'> | undefined
     const prove = async () => {
       const answer = await redeem()
       const { identity } = await this.#accounts.signedIn(facts, answer)
-      const { idToken, sid, authTime } = answer
+      const { sid, authTime } = answer
+      const idToken = (answer.idToken?.length ?? 0) > maxIdToken ? undefined : answer.idToken
       awaiting = { identityId: identity.id, answer: { idToken, sid, authTime: authTime?.getTime() } }
       return this.#proved(awaiting, isTwoStep(answer.claims))
     }
@@ -187,8 +187,7 @@ export class SingleSignOn {
     const identity = this.#identity({ identityId })
     const user = this.options.accounts.users.get(identity.userId)
     if (user === undefined) throw new GatewayError('denied', { op: 'sign in', detail: 'identity_unknown' })
-    const { sid, authTime } = answer
-    const idToken = (answer.idToken?.length ?? 0) > maxIdToken ? undefined : answer.idToken
+    const { sid, idToken, authTime } = answer
     return {
       user,
       hasTwoStep,
@@ -212,8 +211,8 @@ export class SingleSignOn {
    * `provider_sign_in_expired` and `identity_refused`.
    */
   async link(userId: number, id: string, browser: SsoBrowser): Promise<void> {
-    const { answer } = await this.#take<Linkable>('provider-link', id, browser)
-    await this.#accounts.link(userId, answer)
+    const { shown } = await this.#take<Linkable>('provider-link', id, browser)
+    await this.#accounts.link(userId, shown)
   }
 
   /** Unlinks an identity of the user, by default all of providers. `not_found`. */

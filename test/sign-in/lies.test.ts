@@ -165,5 +165,8 @@ void t.test('a name at the provider is text, not a part of a page, a path or ano
   t.match(await signIn('5', '</script><script>alert(1)'), { username: '<_script><script>alert(1)' })
   t.match(await signIn('6', ['a list']), { username: '6' })
   t.match(await signIn('7', 'x'.repeat(100_000)), { username: 'x'.repeat(100) })
+  Object.assign(provider, { claims: { sub: 'x'.repeat(256) }, userinfo: { sub: 'x'.repeat(256) } })
+  const { body } = await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)
+  t.match(body, /the subject of this identity is not valid/)
   t.match(await signIn('8', 'a:b\u0000\u202e'), { username: 'a_b__' })
 })
