@@ -16,6 +16,7 @@ interface GroupFlags extends CommonFlags {
   readonly permissions?: string
   readonly admin?: boolean
   readonly requireTwoStep?: boolean
+  readonly requireProvider?: boolean
 }
 
 export function addGroupCommands(program: Command): void {
@@ -27,12 +28,14 @@ export function addGroupCommands(program: Command): void {
     .option('--permissions <list>', 'what its members may do besides: names, "all", "none", or a number', 'none')
     .option('--admin', 'its members are admins')
     .option('--require-two-step', 'its members must set up two-step verification before all else')
+    .option('--require-provider', 'its members sign in at a provider or directory only')
     .addHelpText('after', permissionsHelp)
     .action((name: string, flags: GroupFlags) => {
       const permission = parsePermissions(flags.permissions ?? 'none')
-      const { description = '', admin = false, requireTwoStep = false } = flags
+      const { description = '', admin = false, requireTwoStep, requireProvider } = flags
       return inDataFolder(flags, async ({ accounts }) => {
-        const row = await accounts.groups.create({ name, description, permission, admin, requireTwoStep, members: [] })
+        const fields = { name, description, permission, admin, requireTwoStep, requireProvider, members: [] }
+        const row = await accounts.groups.create(fields)
         print(flags, describe(accounts, row), `the group ${name} is added`)
       })
     })
@@ -46,11 +49,13 @@ export function addGroupCommands(program: Command): void {
     .option('--no-admin', 'its members are admins no more')
     .option('--require-two-step', 'its members must set up two-step verification before all else')
     .option('--no-require-two-step', 'its members need no two-step verification')
+    .option('--require-provider', 'its members sign in at a provider or directory only')
+    .option('--no-require-provider', 'its members can sign in with a password')
     .addHelpText('after', permissionsHelp)
     .action((group: string, flags: GroupFlags) => {
-      const { name, description, permissions, admin, requireTwoStep } = flags
+      const { name, description, permissions, admin, requireTwoStep, requireProvider } = flags
       const permission = permissions === undefined ? undefined : parsePermissions(permissions)
-      const changes = { name, description, permission, admin, requireTwoStep }
+      const changes = { name, description, permission, admin, requireTwoStep, requireProvider }
       if (Object.values(changes).every((each) => each === undefined)) {
         throw new GatewayError('invalid', { reason: 'nothing to change: see "tidegate group edit --help"' })
       }
@@ -212,9 +217,10 @@ function wordsOf(text: string): readonly string[] {
 }
 
 /** The group as commands print it. */
-function describe({ users }: Accounts, { members, requireTwoStep, ...group }: Group) {
+function describe({ users }: Accounts, { members, requireTwoStep, requireProvider, ...group }: Group) {
   const names = members.map((id) => users.get(id)?.username ?? String(id))
-  return { ...group, require_two_step: requireTwoStep, permissions: namesOf(group.permission), members: names }
+  const required = { require_two_step: requireTwoStep, require_provider: requireProvider }
+  return { ...group, ...required, permissions: namesOf(group.permission), members: names }
 }
 
 function listOf(rights: readonly Right[]): string {

@@ -298,6 +298,8 @@ void t.test('user and group commands set networks, an end, and what a group requ
   t.match(JSON.parse((await run('group', 'edit', 'sales', '--description', 'all')).out), { require_two_step: true })
   t.ok(await until(() => gateway.accounts.groups.byName('sales')?.requireTwoStep === true), 'the daemon knows')
   t.match(JSON.parse((await run('group', 'edit', 'sales', '--no-require-two-step')).out), { require_two_step: false })
+  const required = await run('group', 'edit', 'sales', '--require-provider')
+  t.match(JSON.parse(required.out), { require_two_step: false, require_provider: true })
 })
 
 void t.test('user add rejects a missing password and unknown permissions', async (t) => {

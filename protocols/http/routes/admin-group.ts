@@ -26,6 +26,7 @@ const name = requiredText.meta({ example: 'sales' }).describe('Unique, at most 2
 const permission = 'A bit mask of permissions, which its members have besides their own.'
 const admin = 'Whether its members are admins.'
 const requireTwoStep = 'Whether its members must set up two-step verification before all else.'
+const requireProvider = 'Whether its members sign in at a provider or directory only.'
 const members = z
   .array(integerValue, { error: 'must be a list of ids' })
   .nullish()
@@ -40,13 +41,27 @@ const groupData = z
     permission: permissionMask,
     admin: z.boolean().describe(admin),
     require_two_step: z.boolean().describe(requireTwoStep),
+    require_provider: z.boolean().describe(requireProvider),
     members: z.array(z.int()).describe('The ids of its users.'),
     grants: z.array(grantData),
   })
   .meta({ id: 'Group' })
 
-function groupObject({ members, requireTwoStep, ...row }: Group, grants: readonly Grant[]): z.input<typeof groupData> {
-  return { ...row, require_two_step: requireTwoStep, members: [...members], grants: grants.map(grantObject) }
+function groupObject(
+  { members, requireTwoStep, requireProvider, ...row }: Group,
+  grants: readonly Grant[],
+): z.input<typeof groupData> {
+  const required = { require_two_step: requireTwoStep, require_provider: requireProvider }
+  return { ...row, ...required, members: [...members], grants: grants.map(grantObject) }
+}
+
+/** The fields of a group in the names of the core. */
+function groupFields<Flag, Others extends object>({
+  require_two_step: requireTwoStep,
+  require_provider: requireProvider,
+  ...others
+}: Others & { require_two_step: Flag; require_provider: Flag }) {
+  return { ...others, requireTwoStep, requireProvider }
 }
 
 /** Unknown fields are refused, as in all that no other server of this API has: a misspelled one may open a folder. */
@@ -56,6 +71,7 @@ const newGroup = z.strictObject({
   permission: integer(0).describe(permission),
   admin: flag.describe(admin),
   require_two_step: flag.describe(requireTwoStep),
+  require_provider: flag.describe(requireProvider),
   members: members.transform((ids) => ids ?? []),
   grants: grantList.nullish().transform((grants) => grants ?? []),
 })
@@ -67,6 +83,7 @@ const changedGroup = z.strictObject({
   permission: optionalField(integerValue).describe(permission),
   admin: optionalField(flagValue).describe(admin),
   require_two_step: optionalField(flagValue).describe(requireTwoStep),
+  require_provider: optionalField(flagValue).describe(requireProvider),
   members: members.transform((ids) => ids ?? undefined),
   grants: optionalField(grantList).describe('All of them: those that are not in the list are deleted.'),
 })
@@ -127,8 +144,8 @@ export const adminGroupEndpoints = [
     fields: newGroup,
     data: z.object({ id: z.int() }),
     refusals: [...groupRefusals, unknownGroup],
-    answer({ api: { gateway }, fields: { members: users, grants, require_two_step: twoStep, ...fields } }) {
-      const group = { ...fields, requireTwoStep: twoStep }
+    answer({ api: { gateway }, fields: { members: users, grants, ...fields } }) {
+      const group = groupFields(fields)
       const { groups } = gateway.accounts
       const checked = gateway.grants.check(grants)
       return withGroupErrors(async () => {
@@ -152,9 +169,9 @@ export const adminGroupEndpoints = [
     recentSignIn: true,
     fields: changedGroup,
     refusals: [...groupRefusals, unknownGroup],
-    async answer({ api: { gateway }, fields: { id, members: users, grants, require_two_step: twoStep, ...fields } }) {
+    async answer({ api: { gateway }, fields: { id, members: users, grants, ...fields } }) {
       const { groups } = gateway.accounts
-      const changes = { ...fields, requireTwoStep: twoStep }
+      const changes = groupFields(fields)
       const checked = grants && gateway.grants.check(grants, { groupId: id })
       const reload = () => gateway.grants.reload()
       await withGroupErrors(async () => {

@@ -71,7 +71,7 @@ void t.test('a group is created, listed, changed and deleted', async (t) => {
   }
   const id = await created(admin, sales)
   const grant = { path: '/sales', allow: ['read', 'write'], deny: ['remove'] }
-  const shown = { ...sales, id, members: [ann, bob], require_two_step: false }
+  const shown = { ...sales, id, members: [ann, bob], require_two_step: false, require_provider: false }
   const { grants, ...rest } = (await group(admin, id)) as GroupShown & object
   const { grants: _, ...others } = shown
   t.strictSame(rest, others)
