@@ -18,8 +18,8 @@ export function groupMap(text: string): Readonly<Record<string, string>> {
   }
 }
 
-/** What earlier versions of the API used: it is stored, and has no effect. */
-const unused = { inForce: false }
+/** Only clients read it, or earlier versions of the API did. */
+const notRead = { inForce: false }
 
 export const singleSignOnSettings: SettingRows = {
   sso_login_enabled: ['bool', 'false', 'public', 'Clients offer single sign-on.'],
@@ -38,15 +38,15 @@ export const singleSignOnSettings: SettingRows = {
     'private',
     'Claim that has the name of a new account. By default: preferred_username, the part of email before the @, or name.',
   ],
-  sso_organization_name: ['string', '', 'private', 'Organization, for Casdoor.', unused],
-  sso_application_name: ['string', '', 'private', 'Application, for Casdoor.', unused],
+  sso_organization_name: ['string', '', 'private', 'Organization, for Casdoor.', notRead],
+  sso_application_name: ['string', '', 'private', 'Application, for Casdoor.', notRead],
   sso_endpoint_name: [
     'string',
     '',
     'private',
     'Issuer of OIDC and Casdoor; id of the tenant at Microsoft; address of GitHub Enterprise Server.',
   ],
-  sso_jwt_public_key: ['string', '', 'private', 'Public key for the tokens of the provider, for Casdoor.', unused],
+  sso_jwt_public_key: ['string', '', 'private', 'Public key for the tokens of the provider, for Casdoor.', notRead],
   sso_extra_scopes: ['string', '', 'private', 'Additional scopes to request, separated by spaces.'],
   sso_auto_register: ['bool', 'false', 'private', 'An account is created at the first sign-in.'],
   sso_default_dir: [
@@ -74,19 +74,14 @@ export const singleSignOnSettings: SettingRows = {
     'private',
     'A user whose name is the verified e-mail address of an identity gets it at its first sign-in.',
   ],
-  sso_logout_provider: [
-    'bool',
-    'false',
-    'private',
-    'Signing out of the console also ends the session at the provider.',
-  ],
-  sso_login_text: ['string', '', 'public', 'Text of the button on the sign-in page of the console.', unused],
+  sso_logout_provider: ['bool', 'false', 'public', 'Signing out of the console also ends the session at the provider.'],
+  sso_login_text: ['string', '', 'public', 'Text of the button on the sign-in page of the console.', notRead],
   sso_only: [
     'bool',
     'false',
     'public',
     'The sign-in page of the console shows no fields for a password, except at /@login?local.',
-    unused,
+    notRead,
   ],
   sso_recheck_days: [
     'number',

@@ -6,7 +6,7 @@ import { serve, type Served } from '../protocols/http/served.js'
 
 /** Sets the settings of single sign-on. `sso_login_platform` is OIDC unless `settings` say otherwise. */
 export async function useProvider(
-  { gateway }: Served,
+  { gateway }: Pick<Served, 'gateway'>,
   issuer: string,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<void> {

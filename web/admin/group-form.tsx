@@ -26,6 +26,7 @@ export function GroupForm({ group, onClose }: GroupFormProps) {
   const [description, setDescription] = useState(group?.description ?? '')
   const [admin, setAdmin] = useState(group?.admin ?? false)
   const [twoStep, setTwoStep] = useState(group?.require_two_step ?? false)
+  const [provider, setProvider] = useState(group?.require_provider ?? false)
   const [permission, setPermission] = useState(group?.permission ?? 0)
   const [members, setMembers] = useState<readonly number[]>(group?.members ?? [])
   const [before] = useState(() => editedGrants(group?.grants ?? []))
@@ -34,7 +35,7 @@ export function GroupForm({ group, onClose }: GroupFormProps) {
   const { groups } = texts.admin
   async function save(): Promise<void> {
     await checkPaths(grants)
-    const fields = { name, description, admin, permission, require_two_step: twoStep }
+    const fields = { name, description, admin, permission, require_two_step: twoStep, require_provider: provider }
     // Lists that were not edited are left out, so that nothing is undone that somebody else has changed meanwhile.
     const lists = {
       ...(members !== group?.members && { members: [...members] }),
@@ -90,6 +91,7 @@ export function GroupForm({ group, onClose }: GroupFormProps) {
         <Check text={groups.requireTwoStep} checked={twoStep} onChecked={setTwoStep} />
         <p class="muted">{groups.requireTwoStepHint}</p>
       </div>
+      <Check text={groups.requireProvider} checked={provider} onChecked={setProvider} />
       <Check text={groups.admin} checked={admin} onChecked={setAdmin} />
     </Dialog>
   )

@@ -5,6 +5,7 @@ import { may } from '../session/permissions.ts'
 import { texts } from '../texts.ts'
 import { Account } from './account.tsx'
 import { AppPasswords } from './app-passwords.tsx'
+import { Identities } from './identities.tsx'
 import { MountHelp } from './mount-help.tsx'
 import { Passkeys } from './passkeys.tsx'
 import { Sessions } from './sessions.tsx'
@@ -17,6 +18,7 @@ export default function ProfilePage({ me }: { readonly me: Me }) {
     <Page title={texts.nav.profile}>
       <Account me={me} />
       <TwoStep me={me} />
+      <Identities />
       <Passkeys />
       <SshKeys />
       <AppPasswords />

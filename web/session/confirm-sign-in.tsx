@@ -1,6 +1,7 @@
 /** Asks for the password again, for a request that needs a recent sign-in. */
 import { useRef, useState } from 'preact/hooks'
 import { useQuery } from '@tanstack/preact-query'
+import { useLocation } from 'wouter-preact'
 import { ApiError, get, post } from '../api/client.ts'
 import { question } from '../api/recent-sign-in.ts'
 import { Dialog } from '../components/dialog.tsx'
@@ -9,6 +10,7 @@ import { texts } from '../texts.ts'
 import { CodeField } from './code-field.tsx'
 import type { Me } from './me.ts'
 import { confirmByPasskey, usePasskeysOn } from './passkey.ts'
+import { ProviderLink, useSingleSignOn } from './single-sign-on.tsx'
 
 /** The dialog, while a request waits for it. */
 export function ConfirmSignIn({ me }: { readonly me: Me }) {
@@ -33,6 +35,8 @@ function Confirmation({ me, onAnswer }: ConfirmationProps) {
     enabled: passkeysOn,
   })
   const isConfirmed = useRef(false)
+  const singleSignOn = useSingleSignOn()
+  const [location] = useLocation()
   const { session } = texts
   async function confirm(): Promise<void> {
     try {
@@ -85,6 +89,7 @@ function Confirmation({ me, onAnswer }: ConfirmationProps) {
           {refusal}
         </p>
       )}
+      {singleSignOn && <ProviderLink method="console" after={location} fresh text={session.confirmByProvider} />}
     </Dialog>
   )
 }

@@ -1,7 +1,7 @@
 /** Who is signed in. */
 import { signal } from '@preact/signals'
 import { useQuery } from '@tanstack/preact-query'
-import { get, isSignedOut, post, type Data } from '../api/client.ts'
+import { apiUrl, get, isSignedOut, post, type Data } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
 import { Role } from '../api/schema.ts'
 import { folderPasswords } from './folder-passwords.ts'
@@ -55,6 +55,12 @@ export async function signInBy(open: () => Promise<unknown>): Promise<void> {
 }
 
 export async function signOut(): Promise<void> {
+  const settings = await get('/api/public/settings')
+  if (settings.sso_login_enabled === 'true' && settings.sso_logout_provider === 'true') {
+    // It leads to the provider, which ends its session too.
+    location.assign(apiUrl('/api/auth/sso_logout'))
+    return
+  }
   await get('/api/auth/logout')
   forgetUser()
   await queryClient.resetQueries({ queryKey: ['me'] })

@@ -1,6 +1,7 @@
 /** The sign-in page. */
 import { useQuery } from '@tanstack/preact-query'
 import { useEffect, useState } from 'preact/hooks'
+import { useLocation, useSearch } from 'wouter-preact'
 import { ApiError, get } from '../api/client.ts'
 import { messageOf } from '../components/error-text.ts'
 import { textOf } from '../components/form-values.ts'
@@ -9,6 +10,7 @@ import { CodeField } from './code-field.tsx'
 import { LockedNotice } from './locked-notice.tsx'
 import { signIn, signInBy } from './me.ts'
 import { answerOf, offeredPasskey, openSessionByPasskey, usePasskeysOn, type PasskeyAnswer } from './passkey.ts'
+import { ProviderLink, useSingleSignOn } from './single-sign-on.tsx'
 
 /** What stands in the way of signing in. */
 type Refusal = { readonly text: string } | { readonly lockedUntil: number }
@@ -21,6 +23,10 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
   const [code, setCode] = useState('')
   const [refusal, setRefusal] = useState<Refusal>()
   const [busy, setBusy] = useState(false)
+  const [location] = useLocation()
+  const isLocal = useSearch().split('&').includes('local')
+  const singleSignOn = useSingleSignOn()
+  const showsPassword = singleSignOn?.sso_only !== 'true' || isLocal
   const { data: settings } = useQuery({ queryKey: ['public settings'], queryFn: () => get('/api/public/settings') })
   const title = settings?.site_title || texts.appName
   useEffect(() => {
@@ -86,28 +92,34 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
         }}
       >
         <h1>{title}</h1>
-        <label>
-          {texts.session.username}
-          <input name="username" autocomplete="username" autocapitalize="none" autofocus required />
-        </label>
-        <label>
-          {texts.session.password}
-          <input name="password" type="password" autocomplete="current-password" />
-        </label>
-        {needsCode && <CodeField value={code} onValue={setCode} focused />}
-        <label class="check">
-          <input name="remember" type="checkbox" />
-          {texts.session.remember}
-        </label>
+        {showsPassword && (
+          <>
+            <label>
+              {texts.session.username}
+              <input name="username" autocomplete="username" autocapitalize="none" autofocus required />
+            </label>
+            <label>
+              {texts.session.password}
+              <input name="password" type="password" autocomplete="current-password" />
+            </label>
+            {needsCode && <CodeField value={code} onValue={setCode} focused />}
+            <label class="check">
+              <input name="remember" type="checkbox" />
+              {texts.session.remember}
+            </label>
+          </>
+        )}
         {refusal && 'text' in refusal && (
           <p role="alert" class="error">
             {refusal.text}
           </p>
         )}
         {refusal && 'lockedUntil' in refusal && <LockedNotice until={refusal.lockedUntil} />}
-        <button type="submit" class="primary" disabled={busy}>
-          {texts.session.signIn}
-        </button>
+        {showsPassword && (
+          <button type="submit" class="primary" disabled={busy}>
+            {texts.session.signIn}
+          </button>
+        )}
         {needsCode && offersPasskey && (
           <button type="button" disabled={busy} onClick={({ currentTarget: { form } }) => void enter(form, byBoth)}>
             {texts.session.passkeyInstead}
@@ -117,6 +129,13 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
           <button type="button" disabled={busy} onClick={({ currentTarget: { form } }) => void enter(form, byPasskey)}>
             {texts.session.byPasskey}
           </button>
+        )}
+        {singleSignOn && (
+          <ProviderLink
+            method="console"
+            after={location === '/@login' ? '/' : location}
+            text={singleSignOn.sso_login_text || texts.session.byProvider}
+          />
         )}
         {onGuest && (
           <button type="button" onClick={onGuest}>

@@ -103,7 +103,7 @@ const table: Readonly<Record<number, string>> = {
     sso_group_map text … p
     sso_update_on_login bool true p
     sso_link_by_email bool false p
-    sso_logout_provider bool false p
+    sso_logout_provider bool false
     sso_login_text string …
     sso_only bool false
     sso_recheck_days number 7 p`,

@@ -1,0 +1,29 @@
+/** Signing in at a provider. */
+import { useQuery } from '@tanstack/preact-query'
+import { apiUrl, get } from '../api/client.ts'
+
+/** The public settings of single sign-on; undefined unless it is on. */
+export function useSingleSignOn() {
+  const { data } = useQuery({ queryKey: ['public settings'], queryFn: () => get('/api/public/settings') })
+  return data?.sso_login_enabled === 'true' ? data : undefined
+}
+
+interface ProviderLinkProps {
+  /** `link`: links an identity to the account that is signed in. */
+  readonly method: 'console' | 'link'
+  /** The page of the console that follows. */
+  readonly after: string
+  /** The provider asks the user to sign in, unless that was just now. */
+  readonly fresh?: boolean
+  readonly text: string
+}
+
+/** Leads to the page of the provider. */
+export function ProviderLink({ method, after, fresh = false, text }: ProviderLinkProps) {
+  const query = { method, redirect: after, ...(fresh && { fresh: 'true' }) }
+  return (
+    <a class="button" href={apiUrl('/api/auth/sso', {}, query).href}>
+      {text}
+    </a>
+  )
+}
