@@ -10,6 +10,7 @@ import type { GroupRow } from './tables/groups.js'
 import type { FolderRule } from './tables/rules.js'
 import type { ShareRow } from './tables/shares.js'
 import type { StorageRow } from './tables/storages.js'
+import { PasskeysTable, type PasskeyRow } from './passkeys.js'
 import { RulesTable } from './rules.js'
 import { SettingsTable } from './settings.js'
 import { SharesTable } from './shares.js'
@@ -18,10 +19,14 @@ import { StoragesTable } from './storages.js'
 /** A grant of what is imported with it. */
 export type ImportedGrant = Pick<Grant, 'path' | 'allow' | 'deny'>
 
+export type ImportedPasskey = Omit<PasskeyRow, 'id' | 'userId'>
+
 export interface ImportedUser extends Omit<UserRow, 'id'> {
   /** The id in the other program, by which rules and groups name the user. */
   readonly id: number
   readonly keys: readonly Omit<KeyRow, 'id' | 'userId'>[]
+  /** By default none. */
+  readonly passkeys?: readonly ImportedPasskey[]
   readonly grants: readonly ImportedGrant[]
 }
 
@@ -53,6 +58,7 @@ export interface Installation {
 const emptyTables = [
   'ssh_keys',
   'app_passwords',
+  'passkeys',
   'folder_rules',
   'user_groups',
   'grants',
@@ -94,11 +100,13 @@ export async function replaceInstallation(
     const ids = new Map<number, number>()
     const newIds = (old: readonly number[]) => old.map((id) => ids.get(id) ?? 0)
     const keysTable = new KeysTable(within)
+    const passkeysTable = new PasskeysTable(within)
     const grantsTable = new GrantsTable(within)
-    for (const { id, keys, grants, ...row } of users) {
+    for (const { id, keys, passkeys = [], grants, ...row } of users) {
       const user = await new UsersTable(within).insert(row)
       ids.set(id, user.id)
       for (const key of keys) await keysTable.insert({ ...key, userId: user.id })
+      for (const passkey of passkeys) await passkeysTable.insert({ ...passkey, userId: user.id })
       if (grants.length > 0) await grantsTable.replace({ userId: user.id, groupId: undefined }, grants)
     }
     const groupsTable = new GroupsTable(within)

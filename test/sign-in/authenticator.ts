@@ -36,6 +36,8 @@ export interface Lies {
 interface Held {
   readonly id: string
   readonly key: KeyObject
+  /** The public key in the form of COSE. */
+  readonly cose: Buffer
   readonly rpId: string
   readonly userHandle: string
   counter: number
@@ -61,6 +63,11 @@ export class Authenticator {
     return this.#held.map(({ id }) => id)
   }
 
+  /** The public keys of its credentials, in the form of COSE. */
+  get keys(): readonly Buffer[] {
+    return this.#held.map(({ cose }) => cose)
+  }
+
   /** A copy with the same keys and counters. */
   clone(): Authenticator {
     const copy = new Authenticator(this.origin, this.counts)
@@ -74,14 +81,6 @@ export class Authenticator {
       throw new Error('InvalidStateError')
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     const id = this.id === undefined ? randomBytes(32) : Buffer.from(this.id, 'base64url')
-    const held = {
-      id: id.toString('base64url'),
-      key: privateKey,
-      rpId: options.rp.id,
-      userHandle: options.user.id,
-      counter: 0,
-    }
-    this.#held.push(held)
     const { x = '', y = '' } = publicKey.export({ format: 'jwk' })
     const cose = cbor(
       new Map<number, Cbor>([
@@ -92,6 +91,15 @@ export class Authenticator {
         [-3, Buffer.from(y, 'base64url')],
       ]),
     )
+    const held = {
+      id: id.toString('base64url'),
+      key: privateKey,
+      cose,
+      rpId: options.rp.id,
+      userHandle: options.user.id,
+      counter: 0,
+    }
+    this.#held.push(held)
     const length = Buffer.alloc(2)
     length.writeUInt16BE(id.length)
     const data = this.#data(held, lies, [Buffer.alloc(16), length, id, cose])

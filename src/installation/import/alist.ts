@@ -24,6 +24,7 @@ import { hidePatterns } from '../../tree/folder-rules.js'
 import { checkConfiguration } from '../../mounts/storage-admin.js'
 import { adminRole, rightsByRoles, rolesFrom, type AlistRoles } from './alist-roles.js'
 import { ImportedGrants } from './grants.js'
+import { passkeysOf } from './passkeys.js'
 import type { Report } from './report.js'
 import { ImportedShares } from './share.js'
 import { adminOf, userOf } from './user.js'
@@ -112,6 +113,7 @@ async function usersOf(
 ): Promise<{ readonly users: readonly ImportedUser[]; readonly members: ReadonlyMap<number, readonly number[]> }> {
   const users: ImportedUser[] = []
   const members = new Map<number, number[]>()
+  const credentialIds = new Set<string>()
   const byId = new Map<number, readonly ForeignRow[]>()
   for (const key of rows.ssh_public_keys) {
     const owner = Number(key.user_id)
@@ -155,10 +157,10 @@ async function usersOf(
     })
     if (mapped === undefined) continue
     const { user, changes } = mapped
-    const passkeys = textOf(row.authn)
     report.taken('user', username, changes)
-    if (!['', '[]', 'null'].includes(passkeys)) report.leftOut('passkeys', username, 'passkeys cannot be imported yet')
-    users.push({ ...user, keys: await keysOf(byId.get(user.id) ?? [], username, report) })
+    const keys = await keysOf(byId.get(user.id) ?? [], username, report)
+    const passkeys = user.role === 'guest' ? [] : await passkeysOf(textOf(row.authn), username, credentialIds, report)
+    users.push({ ...user, keys, passkeys })
     for (const id of new Set(mapped.roles)) {
       const others = members.get(id)
       if (others) others.push(user.id)
