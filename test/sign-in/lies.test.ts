@@ -96,6 +96,10 @@ void t.test('a provider that is down keeps nobody else out, and is asked again',
   t.match(await site.get('/api/auth/sso?method=sso_get_token'), { code: 400, message: /the provider/ })
   provider.status = 200
   posted((await new Browser().go(start)).body, 'token')
+  const large = await LyingProvider.start(t)
+  large.metadata = { padding: 'x'.repeat(2 << 20) }
+  await useProvider(site, large.issuer)
+  t.match(await site.get('/api/auth/sso?method=sso_get_token'), { code: 400, message: /response is too large/ })
   await useProvider(site, 'http://127.0.0.1:1')
   t.match(await site.get('/api/auth/sso?method=sso_get_token'), { code: 400, message: /ECONNREFUSED/ })
   await useProvider(site, provider.issuer, { egress_networks: '' })
