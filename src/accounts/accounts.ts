@@ -84,7 +84,10 @@ export class Accounts {
     const { cluster = alone } = options
     this.#limiters = cluster.limiters
     const hashes = new FairQueue()
-    this.identities = new Identities({ store, settings, queue: this.#queue, now })
+    this.identities = new Identities({
+      ...{ store, settings, queue: this.#queue, now },
+      onEnded: (id) => this.#endOverdue(id),
+    })
     this.users = new Users({
       store,
       queue: this.#queue,
@@ -227,20 +230,18 @@ export class Accounts {
     this.#sessions.end(userId, appPasswordDeleted, (credential) => credential === `app:${id}`)
   }
 
-  /** Ends what goes on by the app passwords and keys of users who have to sign in at their provider first. */
-  #endOverdue(): void {
-    for (const id of this.identities.userIds()) {
-      const user = this.users.get(id)
-      const refusal = user && this.admission.refusal(user, { purpose: 'later', credential: 'device' })
-      if (refusal !== 'provider_sign_in_due') continue
-      this.#sessions.end(id, { detail: refusal }, (credential) => /^(?:key|app):/.test(credential))
-    }
+  /** Ends what a user does by app passwords and keys, if it has to sign in at its provider first. */
+  #endOverdue(userId: number): void {
+    const user = this.users.get(userId)
+    const refusal = user && this.admission.refusal(user, { purpose: 'later', credential: 'device' })
+    if (refusal !== 'provider_sign_in_due') return
+    this.#sessions.end(userId, { detail: refusal }, (credential) => /^(?:key|app):/.test(credential))
   }
 
   async #sweep(): Promise<void> {
     const now = this.#now()
     this.#sessions.sweep(now)
-    this.#endOverdue()
+    for (const userId of this.identities.userIds()) this.#endOverdue(userId)
     try {
       await this.#limiters.sweep()
       await this.#queue.add(async () => {

@@ -21,6 +21,8 @@ interface IdentitiesOptions {
   readonly settings: Pick<Settings, 'number'>
   /** Serializes reads and changes of the cached rows. */
   readonly queue: PQueue
+  /** Called for each user whose account at a provider or directory has ended, as this or another process found. */
+  readonly onEnded: (userId: number) => void
   /** The time in milliseconds since 1970. */
   readonly now: () => number
 }
@@ -135,11 +137,15 @@ export class Identities {
   }
 
   #replace(rows: readonly IdentityRow[]): void {
+    const before = this.#byId
     const byUser = new Map<number, IdentityRow[]>()
     for (const row of rows) byUser.set(row.userId, [...(byUser.get(row.userId) ?? []), row])
     this.#byId = new Map(rows.map((row) => [row.id, row]))
     this.#byUser = byUser
     this.#byKey = new Map(rows.map((row) => [keyOf(row), row]))
+    for (const { id, userId, checked } of rows) {
+      if (checked.getTime() === 0 && (before.get(id)?.checked.getTime() ?? 0) > 0) this.options.onEnded(userId)
+    }
   }
 }
 
