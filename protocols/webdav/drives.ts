@@ -10,6 +10,7 @@ import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { holderOfShare, LockedError } from '../../src/locks/webdav-locks.js'
 import type { OpenShare, SharedPlace } from '../../src/shares/open-share.js'
 import type { PathInShare } from '../../src/shares/path-in-share.js'
+import type { VisitorRequest } from '../../src/shares/visitor-access.js'
 import { visitorError } from '../../src/shares/visitor-errors.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { signalOf, type Client } from '../lib/client.js'
@@ -84,7 +85,7 @@ export class Drives {
     if (id !== '' && username !== id) throw wrongCredentials()
     try {
       const begins = id !== '' && request.method !== 'HEAD'
-      const share = await this.#share(asked, username, password, begins)
+      const share = await this.#share(asked, username, password, { begins })
       if (id === '') return visitorOf(username, leadingTo(`${this.prefix}/${shareFolder}`, asked))
       const place = await placeOf(share, path, asked)
       const names = segmentsOf(path)
@@ -115,7 +116,7 @@ export class Drives {
     const { username, password } = credentials
     if (username === '' || this.gateway.accounts.users.byName(username) !== undefined) return undefined
     try {
-      await this.#share(asked, username, password, false)
+      await this.#share(asked, username, password, { begins: false, mayBeAccount: true })
     } catch (error) {
       if (toGatewayError(error).code === 'internal') throw error
       return undefined
@@ -128,11 +129,11 @@ export class Drives {
     { request, response, client: { address } }: DriveRequest,
     id: string,
     code: string,
-    begins: boolean,
+    kind: Pick<VisitorRequest, 'begins' | 'mayBeAccount'>,
   ): Promise<OpenShare> {
     const { 'user-agent': userAgent = '' } = request.headers
     const signal = signalOf(response)
-    const visit = { protocol: webdav, address, userAgent, code, cookie: undefined, begins, asDrive: true, signal }
+    const visit = { protocol: webdav, address, userAgent, code, cookie: undefined, ...kind, asDrive: true, signal }
     const share = await this.gateway.visitorAccess.open(id, visit)
     response.setHeader('Cache-Control', visitorCaching(share.share.code))
     return share

@@ -41,6 +41,8 @@ export interface VisitorRequest {
   readonly begins: boolean
   /** Whether it uses the share as a drive, which each share has to permit. */
   readonly asDrive?: boolean
+  /** Who is refused is asked for an account instead: the refusal is no event. */
+  readonly mayBeAccount?: boolean
   readonly signal?: AbortSignal | undefined
 }
 
@@ -99,7 +101,7 @@ export class VisitorAccess {
       const { audit, shares } = this.options
       const isAsked =
         hasDetail(error, 'share_id_missing') || (hasDetail(error, 'share_code_wrong') && request.code === '')
-      if (audit && isGatewayError(error) && !isAsked) {
+      if (audit && isGatewayError(error) && !isAsked && request.mayBeAccount !== true) {
         // Who guesses at ids may have mistyped a secret one.
         const subject = shares.get(id) && id
         const name = subject === undefined ? 'guest' : `share:${id}`

@@ -184,5 +184,14 @@ void t.test('wrong codes of shares, and ids of none, are recorded', async (t) =>
     `share.opened http share:${id} throttled ${id}`,
     'also what was not compared any more',
   )
+  const drive = (path: string, name: string, code: string) =>
+    fetch(`${url}/dav/${path}`, {
+      method: 'PROPFIND',
+      headers: { authorization: `Basic ${Buffer.from(`${name}:${code}`).toString('base64')}` },
+    })
+  t.equal((await drive('', 'none-such', 'wrong')).status, 401)
+  t.same(await running.recorded(1), ['signin.refused webdav - wrong_credentials'], 'an account was asked for too')
+  t.equal((await drive('@s/none-such', 'none-such', 'wrong')).status, 401)
+  t.same(await running.recorded(1), ['share.opened webdav guest share_code_wrong'])
   t.equal((await running.gateway.store.audit.after(0, { kinds: ['share.opened'], result: 'done' }, 9)).events.length, 0)
 })
