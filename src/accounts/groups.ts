@@ -15,9 +15,7 @@ export interface Group extends GroupRow {
 
 type Requirement = 'requireTwoStep' | 'requireProvider'
 /** The requirements are false by default. */
-type NewGroup = Omit<Group, 'id' | Requirement> & {
-  readonly [Each in Requirement]?: boolean | undefined
-}
+type NewGroup = Omit<Group, 'id' | Requirement> & Readonly<Partial<Record<Requirement, boolean | undefined>>>
 /** Undefined fields are unchanged. */
 type GroupChanges = { readonly [Field in keyof Omit<Group, 'id'>]?: Group[Field] | undefined }
 

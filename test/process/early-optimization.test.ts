@@ -24,8 +24,12 @@ void t.test('a function of a daemon is optimized after fewer calls', async (t) =
       sum = add(sum, call) % 1000
       if (call % 50 === 0) await setImmediate()
     }
+    const isOptimized = () => (%GetOptimizationStatus(add) & 64) !== 0
     for (let turn = 0; turn < 50; turn++) await setImmediate()
-    process.stdout.write(String((%GetOptimizationStatus(add) & 64) !== 0))`
+    // The compiler is a thread, for which a busy machine may have no processor yet.
+    const end = performance.now() + 60_000
+    while (process.argv[1] === 'early' && !isOptimized() && performance.now() < end) await setImmediate()
+    process.stdout.write(String(isOptimized()))`
   const module = new URL('../../src/process/early-optimization.js', import.meta.url).href
   const ask = (how: string) =>
     execFileSync(process.execPath, ['--allow-natives-syntax', '--input-type=module', '--eval', program, how, module], {

@@ -43,8 +43,7 @@ void t.test('a protocol adds settings to a group: at its end, or before another 
   const end = added({ fourth: ['bool', 'true', 'public', 'Four.'] })
   const keys = (protocols: readonly ProtocolWithSettings[]) => settingDefinitions(protocols, []).map(({ key }) => key)
   const own = ['search_index', 'auto_update_index', 'ignore_paths', 'max_index_depth']
-  const ofIndex = (all: readonly string[]) =>
-    all.slice(all.indexOf('search_index'), all.indexOf('offline_download_task_threads_num'))
+  const ofIndex = (all: readonly string[]) => all.slice(all.indexOf('search_index'), all.indexOf('sso_login_enabled'))
   t.same(ofIndex(keys([])), own)
   t.same(ofIndex(keys([end, first, last])), [
     ...['search_index', 'auto_update_index', 'first', 'third', 'second', 'ignore_paths', 'max_index_depth', 'fourth'],

@@ -1,6 +1,14 @@
 /** The events of the audit. */
 import type { Path } from '../../base/path.js'
-import type { AuditCursor, AuditEvent, AuditFilter, AuditPage, FollowedEvents, NewDelivery, NumberedEvent } from '../audit-rows.js'
+import type {
+  AuditCursor,
+  AuditEvent,
+  AuditFilter,
+  AuditPage,
+  FollowedEvents,
+  NewDelivery,
+  NumberedEvent,
+} from '../audit-rows.js'
 
 export interface AuditRows {
   /**

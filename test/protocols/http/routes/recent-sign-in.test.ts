@@ -97,10 +97,10 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/auth/login/ldap',
     '/api/auth/session',
     '/api/auth/session/confirm',
-    '/api/auth/sso_backchannel_logout', // ends sessions
-    '/api/auth/sso_code', // a sign-in
     '/api/auth/session/confirm/passkey',
     '/api/auth/session/passkey',
+    '/api/auth/sso_backchannel_logout', // ends sessions
+    '/api/auth/sso_code', // a sign-in
     '/api/authn/rename_authn',
     '/api/authn/webauthn_finish_login',
     '/api/me/session/delete', // ending sessions must be quick
