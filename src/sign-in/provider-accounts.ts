@@ -7,7 +7,8 @@ import { nameFault, type UserRow } from '../accounts/users.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import { cleanPath } from '../base/path.js'
-import { claimAt, type ProviderAnswer } from './provider.js'
+import { claimAt } from './claims.js'
+import type { ProviderAnswer } from './provider.js'
 import type { ProviderFacts, SsoSettings } from './provider-facts.js'
 
 interface ProviderAccountsOptions {

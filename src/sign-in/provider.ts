@@ -7,6 +7,7 @@ import * as oidc from 'openid-client'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import type { Egress } from '../contract/driver-env.js'
 import { guardedFetch } from '../net/outgoing-request.js'
+import { claimAt, isObject } from './claims.js'
 import type { ProviderFacts } from './provider-facts.js'
 
 /** Algorithms of signatures that are accepted: none with a shared secret. */
@@ -222,21 +223,9 @@ export class Provider {
   }
 }
 
-/** The value of a claim. A name with dots leads into objects, unless there is a claim of the whole name. */
-export function claimAt(claims: Readonly<Record<string, unknown>>, name: string): unknown {
-  if (name === '' || Object.hasOwn(claims, name)) return claims[name]
-  return name.split('.').reduce<unknown>((at, part) => {
-    return isObject(at) && Object.hasOwn(at, part) ? at[part] : undefined
-  }, claims)
-}
-
 /** The id of a session of the provider, if it is one that can be stored. */
 function sessionId(sid: unknown): string | undefined {
   return typeof sid === 'string' && /^[\x20-\x7e]{1,255}$/.test(sid) ? sid : undefined
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Converts what the libraries throw. Texts that the provider has sent are not passed on, except codes of OAuth. */

@@ -14,7 +14,7 @@ import type { Store } from '../database/tables.js'
 import { networkOf } from '../net/addresses.js'
 import { ProviderAccounts, shownIdentity } from './provider-accounts.js'
 import { providerFacts, type SsoSettings } from './provider-facts.js'
-import { Provider, type ProviderAnswer, type SignInChecks } from './provider.js'
+import type { Provider, ProviderAnswer, SignInChecks } from './provider.js'
 
 /** What a sign-in at the provider leads to: a token, an id to link, a session of the console, or a link. */
 export type SsoMethod = 'sso_get_token' | 'get_sso_id' | 'console' | 'link'
@@ -86,14 +86,14 @@ interface SingleSignOnOptions {
 }
 
 export class SingleSignOn {
-  readonly #provider: Provider
+  /** Loaded at its first use: its libraries take ten megabytes. */
+  #provider: Promise<Provider> | undefined
   readonly #accounts: ProviderAccounts
   readonly #now: () => number
   readonly #queue = new PQueue({ concurrency: maxRunning })
 
   constructor(private readonly options: SingleSignOnOptions) {
     this.#now = options.now ?? Date.now
-    this.#provider = new Provider(options.egress, this.#now)
     this.#accounts = new ProviderAccounts(options)
   }
 
@@ -110,7 +110,7 @@ export class SingleSignOn {
     const facts = providerFacts(this.options.settings)
     const secret = browser.secret ?? newSecret()
     const checks: SignInChecks = { state: newSecret(), nonce: newSecret(), verifier: newSecret() }
-    const page = await this.#limited(() => this.#provider.signInPage(facts, redirectUri, checks, fresh))
+    const page = await this.#limited((provider) => provider.signInPage(facts, redirectUri, checks, fresh))
     const { nonce, verifier } = checks
     const begun: Begun = { method, redirectUri, nonce, verifier, browser: digestOf(secret), userId, after }
     await this.#keep('provider', checks.state, browser, begun)
@@ -129,7 +129,7 @@ export class SingleSignOn {
     const { method, after, nonce, verifier, redirectUri } = begun
     const callback = new URL(redirectUri)
     callback.search = query.toString()
-    const redeem = () => this.#limited(() => this.#provider.redeem(facts, callback, { state, nonce, verifier }))
+    const redeem = () => this.#limited((provider) => provider.redeem(facts, callback, { state, nonce, verifier }))
     if (method === 'link') {
       await this.#accounts.link(begun.userId ?? 0, shownIdentity(await redeem()))
       return { method, after, kind: 'linked' }
@@ -231,7 +231,7 @@ export class SingleSignOn {
     if (session === undefined) return undefined
     try {
       const facts = providerFacts(settings)
-      return await this.#limited(() => this.#provider.signOutPage(facts, session.idToken, after))
+      return await this.#limited((provider) => provider.signOutPage(facts, session.idToken, after))
     } catch (error) {
       log.warn({ err: error }, 'the session at the provider was not ended')
       return undefined
@@ -242,7 +242,7 @@ export class SingleSignOn {
   async endByProvider(logoutToken: string): Promise<void> {
     const { accounts, settings, store, log } = this.options
     const facts = providerFacts(settings)
-    const { issuer, subject, sid } = await this.#limited(() => this.#provider.logoutRequest(facts, logoutToken))
+    const { issuer, subject, sid } = await this.#limited((provider) => provider.logoutRequest(facts, logoutToken))
     const identity = subject === undefined ? undefined : accounts.identities.find(issuer, subject)
     if (subject !== undefined && identity === undefined) return
     const sessions = await (identity === undefined
@@ -287,9 +287,11 @@ export class SingleSignOn {
   }
 
   /** Runs a request to the provider when fewer than the limit run. */
-  async #limited<T>(work: () => Promise<T>): Promise<T> {
+  async #limited<T>(work: (provider: Provider) => Promise<T>): Promise<T> {
     if (this.#queue.size >= maxWaiting) throw new GatewayError('throttled', { op: 'sign in', retryAfter: 10 })
-    return this.#queue.add(work)
+    this.#provider ??= import('./provider.js').then(({ Provider }) => new Provider(this.options.egress, this.#now))
+    const provider = await this.#provider
+    return this.#queue.add(() => work(provider))
   }
 }
 
