@@ -109,10 +109,12 @@ void t.test(
 
     const files = 50
     const audited = await syncs(async () => {
-      for (let file = 0; file < files; file++) {
+      // Concurrently: groups are made by time too, and a busy machine takes long for one request after the other.
+      const one = async (file: number) => {
         await dav('PUT', `/audited-${file}`, {}, 'content')
         await dav('DELETE', `/audited-${file}`)
       }
+      await Promise.all(Array.from({ length: files }, (_, file) => one(file)))
     })
     t.ok(audited < files / 2, `the audit syncs groups, not each file: ${audited} times`)
     await admin.post('/api/admin/setting/save', [{ key: 'audit_enabled', value: 'false' }])
