@@ -3,14 +3,17 @@ import { groupMap } from '../settings/sign-in-settings.js'
 import type { Group, Groups } from './groups.js'
 import type { Users } from './users.js'
 
-/** The group whose members are admins because their provider or directory says so. It is made when it is needed. */
+/**
+ * The group whose members are admins because their provider or directory says so. It is made when it is needed, and
+ * requires a sign-in there: who signs in otherwise would stay an admin after the provider has taken that away.
+ */
 export const providedAdmins = 'admins by provider'
 
 /** The groups that a provider or directory manages, as the settings say. */
 export interface ProvidedGroups {
   /** JSON: the names of groups here, by their names there. Empty: none. */
   readonly map: string
-  /** The groups there whose members are admins here. */
+  /** The groups there whose members are admins here. Empty: who is an admin is not managed. */
   readonly admins: readonly string[]
 }
 
@@ -40,13 +43,15 @@ export async function applyProvidedGroups(
   const there = new Set(values)
   const names = Object.entries(groupMap(map))
   const isAdmin = admins.some((name) => there.has(name))
-  for (const name of [...names.map(([, here]) => here), providedAdmins]) {
+  const managedNames = names.map(([, here]) => here)
+  if (admins.length > 0) managedNames.push(providedAdmins)
+  for (const name of managedNames) {
     const group = groups.byName(name)
     if (group !== undefined) byName.set(name, group)
   }
   if (isAdmin && !byName.has(providedAdmins)) {
     const fields = { name: providedAdmins, description: '', permission: 0, admin: true, members: [] }
-    byName.set(providedAdmins, await groups.create(fields))
+    byName.set(providedAdmins, await groups.create({ ...fields, requireProvider: true }))
   }
   const granted = names.filter(([name]) => there.has(name)).map(([, here]) => here)
   if (isAdmin) granted.push(providedAdmins)

@@ -41,10 +41,9 @@ export class ProviderAccounts {
     }
     const known = accounts.identities.find(answer.issuer, answer.subject)
     const identity = known ?? (await this.#firstTime(facts, answer))
-    if (known === undefined || settings.bool('sso_update_on_login')) {
-      const admins = namesIn(settings.get('sso_admin_groups'))
-      await applyProvidedGroups(accounts, identity.userId, values, { map: settings.get('sso_group_map'), admins })
-    }
+    const map = known === undefined || settings.bool('sso_update_on_login') ? settings.get('sso_group_map') : ''
+    const admins = namesIn(settings.get('sso_admin_groups'))
+    await applyProvidedGroups(accounts, identity.userId, values, { map, admins })
     const user = accounts.users.get(identity.userId)
     if (user === undefined) throw new GatewayError('denied', { op: 'sign in', detail: 'identity_unknown' })
     return { identity, user }

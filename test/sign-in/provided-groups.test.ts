@@ -1,0 +1,50 @@
+/** Groups that a provider decides, of accounts that have other ways in, and of two sources. */
+import t, { type Test } from 'tap'
+import { applyProvidedGroups } from '../../src/accounts/provided-groups.js'
+import { Browser, posted } from './browser.js'
+import { LyingProvider, type Claims } from './lying-provider.js'
+import { serveSite, useProvider } from './site.js'
+
+interface Me {
+  readonly role: number
+  readonly groups: readonly { readonly name: string }[]
+}
+
+/** A site with `ann`, who has a password and an identity at the provider, and how she signs in there. */
+async function annAtProvider(t: Test, settings: Readonly<Record<string, string>>) {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  await useProvider(site, provider.issuer, settings)
+  await site.as('ann', [])
+  const { accounts } = site.gateway
+  const id = accounts.users.byName('ann')?.id ?? 0
+  await accounts.identities.link(id, { kind: 'oidc', issuer: provider.issuer, subject: 'ada-1', name: 'ann' })
+  const begin = (claims: Claims) => {
+    provider.claims = claims
+    return new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)
+  }
+  const signIn = async (claims: Claims) => {
+    const authorization = posted((await begin(claims)).body, 'token')
+    return (await site.get('/api/me', { authorization })).data as Me
+  }
+  const byPassword = () => site.post('/api/auth/login', { username: 'ann', password: 'password' })
+  return { site, accounts, id, begin, signIn, byPassword }
+}
+
+void t.test('who is admin by the provider is one only after a sign-in there', async (t) => {
+  const { site, accounts, id, signIn, byPassword } = await annAtProvider(t, { sso_admin_groups: 'root' })
+  t.match(await signIn({ groups: ['root'] }), { role: 2, groups: [{ name: 'admins by provider' }] })
+  t.match(await byPassword(), { code: 400, message: /provider/ }, 'the provider may have taken it away since')
+  await useProvider(site, site.gateway.settings.get('sso_endpoint_name'), { sso_update_on_login: 'false' })
+  t.match(await signIn({ groups: [] }), { role: 0, groups: [] }, 'whatever is said of other groups')
+  t.match(await byPassword(), { code: 200 })
+  t.same(accounts.groups.of(id).groups, [])
+})
+
+void t.test('a provider without a group of admins leaves the admins of the directory as they are', async (t) => {
+  const { accounts, id, signIn } = await annAtProvider(t, {})
+  await applyProvidedGroups(accounts, id, ['cn=root'], { map: '', admins: ['cn=root'] })
+  t.match(await signIn({ groups: [] }), { role: 2, groups: [{ name: 'admins by provider' }] })
+  await applyProvidedGroups(accounts, id, [], { map: '', admins: ['cn=root'] })
+  t.match(await signIn({ groups: ['cn=root'] }), { role: 0, groups: [] })
+})
