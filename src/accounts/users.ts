@@ -217,7 +217,8 @@ export class Users {
   /**
    * As `update`, for what users change of their own accounts. A taken name is `invalid`, with the same reason as any
    * other that cannot be used, so that the answer does not say which users exist. That a name is free says so too:
-   * `throttled` after `nameTries.count` names.
+   * `throttled` after `nameTries.count` names. A new name with an `@` is `invalid`: with `sso_link_by_email` a name
+   * that is an e-mail address says whose account it is, so that an admin has to give it.
    */
   async updateOwn(
     id: number,
@@ -229,7 +230,8 @@ export class Users {
     if (!isRenamed) return this.update(id, changes, requester)
     // Before anything else, whose outcome or time could tell.
     this.#countNameTry(id)
-    if (nameFault(username) !== undefined || this.#byName.has(username)) throw unusableName()
+    const isFaulty = nameFault(username) !== undefined || username.includes('@')
+    if (isFaulty || this.#byName.has(username)) throw unusableName()
     try {
       return await this.update(id, changes, requester)
     } catch (error) {
@@ -357,7 +359,7 @@ function checkUsername(username: string): string {
 
 function unusableName(cause?: unknown): GatewayError {
   const reason =
-    'this user name cannot be used: choose another one, of at most 255 bytes, without control characters and colons'
+    'this user name cannot be used: choose another one, of at most 255 bytes, without control characters, colons and @'
   return new GatewayError('invalid', { reason, cause })
 }
 

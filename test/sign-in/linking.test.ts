@@ -93,7 +93,14 @@ void t.test('an id that earlier programs have stored is linked once, if the prov
 void t.test('a verified e-mail address leads to the user of that name if the setting says so', async (t) => {
   const site = await serveSite(t)
   const provider = await LyingProvider.start(t)
-  await site.as('ada@example.org', [])
+  const eve = await site.as('eve', [])
+  t.match(
+    await eve.post('/api/me/update', { username: 'ada@example.org', password: '' }),
+    { code: 400, message: /cannot be used/ },
+    'nobody takes the account of others by a name',
+  )
+  const ada = await site.as('ada@example.org', [])
+  t.match(await ada.post('/api/me/update', { username: 'ada@example.org', password: '' }), { code: 200 }, 'as it is')
   const signIn = async (claims: object) => {
     provider.claims = { email: 'ada@example.org', ...claims }
     return (await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)).status

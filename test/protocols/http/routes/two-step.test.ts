@@ -103,7 +103,7 @@ void t.test('the answer to a user who asks for a taken name does not say that th
   const refusal = {
     code: 400,
     message:
-      'this user name cannot be used: choose another one, of at most 255 bytes, without control characters and colons',
+      'this user name cannot be used: choose another one, of at most 255 bytes, without control characters, colons and @',
     data: null,
   }
   for (const username of ['admin', 'guest', 'a:b', 'é'.repeat(128)]) {
