@@ -27,7 +27,8 @@ export class ProviderAccounts {
 
   /**
    * The identity and its user, with the groups that the provider names now. Links the identity, or creates the user, if
-   * the settings say so. Rejects with the details `identity_unknown` and `identity_refused`.
+   * the settings say so. Rejects with the details `identity_unknown` and `identity_refused`. Who is in none of the
+   * required groups any more has ended at the provider.
    */
   async signedIn(
     facts: ProviderFacts,
@@ -36,14 +37,18 @@ export class ProviderAccounts {
     const { accounts, settings } = this.options
     const values = this.#groupsOf(facts, answer)
     const required = namesIn(settings.get('sso_required_groups'))
-    if (required.length > 0 && !required.some((name) => values.includes(name))) {
+    const mayEnter = required.length === 0 || required.some((name) => values.includes(name))
+    const known = accounts.identities.find(answer.issuer, answer.subject)
+    const identity = known ?? (mayEnter ? await this.#firstTime(facts, answer) : undefined)
+    if (identity !== undefined) {
+      if (!mayEnter) await accounts.identities.lookedUp(identity, false)
+      const map = known === undefined || settings.bool('sso_update_on_login') ? settings.get('sso_group_map') : ''
+      const admins = namesIn(settings.get('sso_admin_groups'))
+      await applyProvidedGroups(accounts, identity.userId, values, { map, admins })
+    }
+    if (identity === undefined || !mayEnter) {
       throw refused('sign-in here is for members of a group at the provider of which you are none')
     }
-    const known = accounts.identities.find(answer.issuer, answer.subject)
-    const identity = known ?? (await this.#firstTime(facts, answer))
-    const map = known === undefined || settings.bool('sso_update_on_login') ? settings.get('sso_group_map') : ''
-    const admins = namesIn(settings.get('sso_admin_groups'))
-    await applyProvidedGroups(accounts, identity.userId, values, { map, admins })
     const user = accounts.users.get(identity.userId)
     if (user === undefined) throw new GatewayError('denied', { op: 'sign in', detail: 'identity_unknown' })
     return { identity, user }

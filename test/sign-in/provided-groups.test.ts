@@ -1,11 +1,13 @@
 /** Groups that a provider decides, of accounts that have other ways in, and of two sources. */
 import t, { type Test } from 'tap'
+import { webdav } from '../../protocols/webdav/index.js'
 import { applyProvidedGroups } from '../../src/accounts/provided-groups.js'
 import { Browser, posted } from './browser.js'
 import { LyingProvider, type Claims } from './lying-provider.js'
 import { serveSite, useProvider } from './site.js'
 
 interface Me {
+  readonly username: string
   readonly role: number
   readonly groups: readonly { readonly name: string }[]
 }
@@ -48,3 +50,31 @@ void t.test('a provider without a group of admins leaves the admins of the direc
   await applyProvidedGroups(accounts, id, [], { map: '', admins: ['cn=root'] })
   t.match(await signIn({ groups: ['cn=root'] }), { role: 0, groups: [] })
 })
+
+void t.test(
+  'who is refused at the provider has no groups of it, and no app passwords if it was made there',
+  async (t) => {
+    const settings = { sso_required_groups: 'staff', sso_admin_groups: 'root', sso_auto_register: 'true' }
+    const { accounts, id, begin, signIn, byPassword } = await annAtProvider(t, settings)
+    const isRefused = async (claims: Claims) =>
+      t.match((await begin(claims)).body, /a group at the provider of which you are none/)
+    t.match(await signIn({ groups: ['staff', 'root'] }), { role: 2 })
+    await isRefused({ groups: [] })
+    t.same(accounts.groups.of(id).groups, [])
+    t.match(await byPassword(), { code: 200 }, 'the account is of this server')
+
+    await accounts.identities.unlink(id, accounts.identities.of(id)[0]?.id ?? 0)
+    t.match(await signIn({ groups: ['staff', 'root'], preferred_username: 'bob' }), { role: 2, username: 'bob' })
+    const bob = accounts.users.byName('bob')?.id ?? 0
+    const { password } = await accounts.appPasswords.add(bob, { name: 'x', protocols: ['webdav'], readOnly: false })
+    const mount = () =>
+      accounts.signIn.byPassword({ username: 'bob', password: { plain: password }, address: '192.0.2.7' }, webdav)
+    await t.resolves(mount())
+    await isRefused({ groups: ['root'] })
+    await t.rejects(mount(), { code: 'denied', detail: 'provider_sign_in_due' })
+    await isRefused({ groups: [] })
+    t.same(accounts.groups.of(bob).groups, [])
+    t.match(await signIn({ groups: ['staff'] }), { role: 0 })
+    await t.resolves(mount())
+  },
+)
