@@ -34,10 +34,11 @@ export interface AdmissionRequest {
    */
   readonly purpose: 'use' | 'set-up' | 'later'
   /**
-   * What proves who it is, if no provider or directory has just done so. `own`: a password or a passkey. `device`: an
-   * app password or an SSH key, by which a program signs in that cannot ask a provider. Undefined also for a session.
+   * What proves who it is. `own`: a password or a passkey. `device`: an app password or an SSH key, by which a program
+   * signs in that cannot ask a provider. `provider`: an identity, which its provider or directory has just confirmed
+   * and `Identities` has recorded. Undefined: a session.
    */
-  readonly credential?: 'own' | 'device' | undefined
+  readonly credential?: 'own' | 'device' | 'provider' | undefined
 }
 
 /** The request that has a credential. */
@@ -66,13 +67,13 @@ export class Admission {
     return refusal ?? (request.credential && this.#providerRefusal(user, request.credential))
   }
 
-  /** Why a credential of this server is not enough. The built-in admin can always use it, if no provider answers. */
+  /** Why a credential is not enough. The built-in admin is never bound: it must get in while no provider answers. */
   #providerRefusal(
     { id, role }: UserRow,
     credential: NonNullable<AdmissionRequest['credential']>,
   ): AdmissionRefusal | undefined {
     if (role === 'admin') return undefined
-    const { requiresProvider } = this.groups.of(id)
+    const requiresProvider = credential !== 'provider' && this.groups.of(id).requiresProvider
     if (requiresProvider && (credential === 'own' || this.identities.of(id).length === 0)) return 'provider_required'
     const isDue = this.identities.isDue(id, requiresProvider ? 'all' : 'provisioned')
     return isDue ? 'provider_sign_in_due' : undefined

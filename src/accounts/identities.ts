@@ -103,13 +103,14 @@ export class Identities {
   }
 
   /**
-   * Whether the user has to sign in at a provider or directory before its other credentials can be used: none has
-   * confirmed it within `sso_recheck_days`. False for a user without identities. `which`: `provisioned` asks those only
-   * with which the user was created.
+   * Whether the user has to sign in at a provider or directory before its other credentials can be used: that with
+   * which it was created has not confirmed it within `sso_recheck_days`, whatever others say. Of a user who was not
+   * created so, `all` asks whether any has; `provisioned` is false. False for a user without identities.
    */
   isDue(userId: number, which: 'all' | 'provisioned'): boolean {
     const days = this.options.settings.number('sso_recheck_days')
-    const rows = this.of(userId).filter(({ provisioned }) => provisioned || which === 'all')
+    const created = this.of(userId).filter(({ provisioned }) => provisioned)
+    const rows = created.length > 0 || which === 'provisioned' ? created : this.of(userId)
     if (rows.length === 0) return false
     const newest = Math.max(...rows.map(({ checked }) => checked.getTime()))
     return newest === 0 || (days > 0 && newest <= this.options.now() - days * day)

@@ -8,7 +8,10 @@ export interface SignInProof extends Pick<Credentials, 'code' | 'address' | 'sig
   readonly kind: IdentityRow['kind'] | 'passkey'
   /** The name of the account if it is known before the proof; otherwise empty. */
   readonly username: string
-  /** Proves it. Called once. Rejects with a `GatewayError`, which is recorded as that of a refused sign-in. */
+  /**
+   * Proves it, and records that in `Identities`. Called once. Rejects with a `GatewayError`, which is recorded as that
+   * of a refused sign-in.
+   */
   prove(): Promise<Proved>
 }
 

@@ -121,7 +121,7 @@ export class SignIn {
     const mayRemember = purpose === 'use'
     const verified = await passwords.checkPassword(credentials, { remembered: mayRemember })
     const { user, inDirectory } = verified
-    await this.#admit(user, credentials, { purpose, credential: inDirectory ? undefined : 'own' })
+    await this.#admit(user, credentials, { purpose, credential: inDirectory ? 'provider' : 'own' })
     passwords.recordSuccess(credentials, verified, { remember: mayRemember && user.otpSecret === '' })
     return { user, kind: inDirectory ? 'ldap' : undefined, hasTwoStep: false }
   }
@@ -129,7 +129,7 @@ export class SignIn {
   /** The account of a proof, admitted. */
   async #provenByOthers(by: SignInProof): Promise<ProvenUser> {
     const proved = await by.prove()
-    const credential = by.kind === 'passkey' ? 'own' : undefined
+    const credential = by.kind === 'passkey' ? 'own' : 'provider'
     await this.#admit(proved.user, by, { purpose: 'set-up', credential, hasTwoStep: proved.hasTwoStep })
     this.options.admission.assertUnchanged(proved.user)
     return { ...proved, kind: by.kind }

@@ -41,7 +41,8 @@ export class ProviderAccounts {
     const known = accounts.identities.find(answer.issuer, answer.subject)
     const identity = known ?? (mayEnter ? await this.#firstTime(facts, answer) : undefined)
     if (identity !== undefined) {
-      if (!mayEnter) await accounts.identities.lookedUp(identity, false)
+      if (mayEnter) await accounts.identities.signedIn(identity)
+      else await accounts.identities.lookedUp(identity, false)
       const map = known === undefined || settings.bool('sso_update_on_login') ? settings.get('sso_group_map') : ''
       const admins = namesIn(settings.get('sso_admin_groups'))
       await applyProvidedGroups(accounts, identity.userId, values, { map, admins })

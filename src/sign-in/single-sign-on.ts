@@ -195,7 +195,6 @@ export class SingleSignOn {
       at: identity.kind === 'oidc' ? new Date(authTime ?? 0) : undefined,
       onSession: async ({ credential, expires }) => {
         await this.options.store.providerSessions.insert({ identityId, credential, sid, idToken, expires })
-        await this.options.accounts.identities.signedIn(identity)
       },
     }
   }

@@ -130,6 +130,37 @@ void t.test('an identity that was linked to a local account takes nothing from i
   t.equal(accounts.identities.find(shown.issuer, shown.subject), undefined)
 })
 
+void t.test('another identity does not outlive that with which the account was made', async (t) => {
+  const { accounts, clock, settings } = await fixture(t)
+  const { identities } = accounts
+  const eve = await accounts.users.create({ ...newcomer, username: 'eve', identity: identities.newRow(shown, true) })
+  const own = await identities.link(eve.id, { ...shown, kind: 'oauth', issuer: 'https://github.test' })
+  const [company] = identities.of(eve.id)
+  if (company === undefined) throw new Error('it was not linked')
+  const { password } = await accounts.appPasswords.add(eve.id, { name: 'x', protocols: ['webdav'], readOnly: false })
+  const mount = () => accounts.signIn.byPassword(credentials({ username: 'eve', plain: password }), webdav)
+  const group = { name: 'staff', description: '', permission: 0, admin: false, members: [eve.id] }
+  const { id: staff } = await accounts.groups.create({ ...group, requireProvider: true })
+  await t.resolves(accounts.signIn.issueToken(proof(eve)))
+  await t.resolves(mount())
+  const due = { code: 'denied', detail: 'provider_sign_in_due' }
+  const isRefused = async (why: string) => {
+    await identities.signedIn(own)
+    await t.rejects(accounts.signIn.issueToken(proof(eve, { kind: 'oauth' })), due, why)
+    await t.rejects(mount(), due, why)
+  }
+  await identities.lookedUp(company, false)
+  await isRefused('it has ended')
+  await accounts.groups.delete(staff)
+  await isRefused('in no group')
+  await identities.signedIn(company)
+  await t.resolves(accounts.signIn.issueToken(proof(eve)))
+  clock.time += 7 * 24 * 3600_000
+  await isRefused('it was not confirmed for too long')
+  await settings.set(new Map([['sso_recheck_days', '0']]))
+  await t.resolves(accounts.signIn.issueToken(proof(eve)))
+})
+
 void t.test('members of a group that requires a provider sign in there only, the built-in admin anyhow', async (t) => {
   const { accounts, ada, admin, clock } = await fixture(t)
   const app = { name: 'phone', protocols: ['webdav'], readOnly: false }
