@@ -35,8 +35,8 @@ interface Begun {
   readonly verifier: string
   /** SHA-256 of the secret of the browser. */
   readonly browser: string
-  /** Who links an identity. */
-  readonly userId?: number | undefined
+  /** The id of the session of the console whose user links an identity. */
+  readonly session?: number | undefined
   /** The page of the console where the user goes on. */
   readonly after: string
 }
@@ -99,11 +99,12 @@ export class SingleSignOn {
 
   /**
    * Begins a sign-in. Resolves to the page of the provider, and to the secret that the browser must have in a cookie.
-   * `userId`: who links an identity. `fresh`: the user must sign in at the provider, if that was more than ten minutes
-   * ago. Rejects with the details `provider_off` and `provider_failed`, and with `throttled`.
+   * `session`: that of the console whose user links an identity. `fresh`: the user must sign in at the provider, if
+   * that was more than ten minutes ago. Rejects with the details `provider_off` and `provider_failed`, and with
+   * `throttled`.
    */
   async begin(
-    { method, redirectUri, userId, after }: Pick<Begun, 'method' | 'redirectUri' | 'userId' | 'after'>,
+    { method, redirectUri, session, after }: Pick<Begun, 'method' | 'redirectUri' | 'session' | 'after'>,
     browser: SsoBrowser,
     fresh: boolean,
   ): Promise<{ readonly page: URL; readonly secret: string }> {
@@ -112,7 +113,7 @@ export class SingleSignOn {
     const checks: SignInChecks = { state: newSecret(), nonce: newSecret(), verifier: newSecret() }
     const page = await this.#limited((provider) => provider.signInPage(facts, redirectUri, checks, fresh))
     const { nonce, verifier } = checks
-    const begun: Begun = { method, redirectUri, nonce, verifier, browser: digestOf(secret), userId, after }
+    const begun: Begun = { method, redirectUri, nonce, verifier, browser: digestOf(secret), session, after }
     await this.#keep('provider', checks.state, browser, begun)
     return { page, secret }
   }
@@ -131,7 +132,8 @@ export class SingleSignOn {
     callback.search = query.toString()
     const redeem = () => this.#limited((provider) => provider.redeem(facts, callback, { state, nonce, verifier }))
     if (method === 'link') {
-      await this.#accounts.link(begun.userId ?? 0, shownIdentity(await redeem()))
+      const shown = shownIdentity(await redeem())
+      await this.#accounts.link(await this.#linkingUser(begun, browser), shown)
       return { method, after, kind: 'linked' }
     }
     if (method === 'get_sso_id') {
@@ -197,6 +199,21 @@ export class SingleSignOn {
         await this.options.store.providerSessions.insert({ identityId, credential, sid, idToken, expires })
       },
     }
+  }
+
+  /** Whose session has begun to link an identity. Rejects with `provider_sign_in_expired` if the session has ended. */
+  async #linkingUser({ session = 0 }: Begun, { address }: SsoBrowser): Promise<number> {
+    const { admission, consoleSessions, users } = this.options.accounts
+    // Another node may have opened it just now.
+    if (consoleSessions.get(session) === undefined) await consoleSessions.readThoseOfOthers()
+    const row = consoleSessions.get(session)
+    const user = row && users.get(row.userId)
+    const isOpen = user?.passwordTime === row?.passwordTime && (row?.expires.getTime() ?? 0) > this.#now()
+    const visit = { address, hasTwoStep: row?.twoStep }
+    if (user === undefined || !isOpen || admission.sessionRefusal(user, visit) !== undefined) {
+      throw new GatewayError('denied', { op: 'sign in', detail: 'provider_sign_in_expired' })
+    }
+    return user.id
   }
 
   #identity({ identityId }: Pick<AwaitingCode, 'identityId'>): IdentityRow {

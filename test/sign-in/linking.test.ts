@@ -160,3 +160,30 @@ void t.test('the console signs in, links and unlinks, and never leads to another
     message: /ten minutes|recent/,
   })
 })
+
+void t.test('a link ends with the session of the console that has begun it', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  await useProvider(site, provider.issuer, { sso_auto_register: 'true' })
+  const { consoleSessions, identities, users } = site.gateway.accounts
+  const is = (sub: string) => {
+    const claims = { sub, preferred_username: sub, auth_time: Math.floor(Date.now() / 1000) }
+    Object.assign(provider, { claims, userinfo: { sub } })
+  }
+  const isStart = (to: URL) => to.pathname === '/'
+  const isCallback = (to: URL) => to.pathname === '/api/auth/sso_callback'
+  const ends = {
+    'the session was closed': (cookie: string) => consoleSessions.close(cookie),
+    'the user has ended all': () => users.endSessions(users.byName('ada')?.id ?? 0),
+  }
+  for (const [title, end] of Object.entries(ends)) {
+    is('ada')
+    const thief = new Browser()
+    await thief.go(`${site.url}/api/auth/sso?method=console`, {}, isStart)
+    const { href } = (await thief.go(`${site.url}/api/auth/sso?method=link`, {}, isCallback)).url
+    await end(thief.cookie(site.url, 'tidegate_session') ?? '')
+    is('thief')
+    t.match((await thief.go(href)).body, expired, title)
+    t.equal(identities.find(provider.issuer, 'thief'), undefined)
+  }
+})

@@ -132,9 +132,9 @@ export const ssoEndpoints = [
         const path = api.gateway.settings.bool('sso_compatibility_mode')
           ? `/api/auth/${isLink ? 'get_sso_id' : 'sso_get_token'}`
           : '/api/auth/sso_callback'
-        const userId = method === 'link' ? await ownUser(api, context) : undefined
+        const session = method === 'link' ? await ownSession(api, context) : undefined
         const after = ownPath(query.redirect)
-        const begin = { method, redirectUri: baseUrl + path, userId, after }
+        const begin = { method, redirectUri: baseUrl + path, session, after }
         const isFresh = query.fresh === 'true'
         const { page, secret } = await api.gateway.singleSignOn.begin(begin, browserOf(api, context), isFresh)
         const name = hostCookieName(api, context.req, cookieName)
@@ -273,15 +273,17 @@ function browserOf(api: HttpApi, { req }: Pick<Exchange, 'req'>): SsoBrowser {
   return { secret: isOurs ? secret : undefined, address, userAgent: req.headers['user-agent'] ?? '' }
 }
 
-/** The user of the console session of the request, who has signed in just now. */
-async function ownUser(api: HttpApi, { req }: Exchange): Promise<number> {
+/** The id of the console session of the request, whose user has signed in just now. */
+async function ownSession(api: HttpApi, { req }: Exchange): Promise<number> {
   const { accounts } = api.gateway
   const secret = consoleSecretOf(api, req)
   if (secret === undefined) throw refused(noSession)
   const { address } = api.clientOf(req)
   const principal = await accounts.consoleSessions.principalOf(secret, api.protocol, { address })
   if (!(await accounts.signIn.isRecent(principal))) throw refused(recentSignInRefusal)
-  return principal.userId
+  const session = accounts.consoleSessions.find(secret)
+  if (session === undefined) throw refused(noSession)
+  return session.id
 }
 
 /** A path of this site; its root for anything that a browser could take for another site. */
