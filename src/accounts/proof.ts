@@ -19,7 +19,10 @@ export interface Proved {
   readonly user: UserRow
   /** Whether the proof counts as two-step verification: no code of the account is asked. */
   readonly hasTwoStep: boolean
-  /** When the user proved it, if that was earlier: a provider asks no password while its own session goes on. */
+  /**
+   * When the user last sent a password or the like at the provider, which asks for none while its own session goes on;
+   * 1970 if the provider does not say. Undefined: now.
+   */
   readonly at?: Date | undefined
   /** Called with the session that was made, before its client has it; for what has to be stored with it. */
   readonly onSession?: ((session: MadeSession) => Promise<void>) | undefined

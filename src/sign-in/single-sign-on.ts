@@ -193,8 +193,8 @@ export class SingleSignOn {
     return {
       user,
       hasTwoStep,
-      // A provider of OpenID Connect that does not say when is not taken for one that has just asked.
-      at: identity.kind === 'oidc' ? new Date(authTime ?? 0) : undefined,
+      // A provider that does not say when is not taken for one that has just asked. GitHub never says it.
+      at: new Date(authTime ?? 0),
       onSession: async ({ credential, expires }) => {
         await this.options.store.providerSessions.insert({ identityId, credential, sid, idToken, expires })
       },

@@ -72,6 +72,11 @@ void t.test('GitHub signs in by OAuth, with its id as the identity', async (t) =
   const start = `${site.url}/api/auth/sso?method=sso_get_token`
   const authorization = posted((await new Browser().go(start)).body, 'token')
   t.match((await site.get('/api/me', { authorization })).data, { username: 'former' })
+  t.match(
+    await site.post('/api/me/update', { username: 'former', password: 'another password' }, { authorization }),
+    { code: 403, message: /ten minutes|recent/ },
+    'GitHub does not say when it has asked for a password',
+  )
   t.match((await former.get('/api/me/identities')).data, [{ kind: 'oauth', issuer: gitHub, name: 'octocat' }])
   t.same(seen, ['/login/oauth/authorize', '/login/oauth/access_token', '/api/v3/user'])
   account = { id: 1, login: 'former' }
