@@ -172,9 +172,9 @@ export class Provider {
   async #configuration(facts: ProviderFacts): Promise<oidc.Configuration> {
     const { clientId, clientSecret, issuer } = facts
     const server = await this.#serverMetadata(facts)
-    const methods = server.token_endpoint_auth_methods_supported ?? []
-    const usesBasic = methods.includes('client_secret_basic') && !methods.includes('client_secret_post')
-    const secret = usesBasic ? oidc.ClientSecretBasic(clientSecret) : oidc.ClientSecretPost(clientSecret)
+    // OpenID Connect Discovery 1.0 §3: the default is `client_secret_basic`.
+    const usesPost = server.token_endpoint_auth_methods_supported?.includes('client_secret_post') === true
+    const secret = usesPost ? oidc.ClientSecretPost(clientSecret) : oidc.ClientSecretBasic(clientSecret)
     const config = new oidc.Configuration(
       server,
       clientId,
@@ -196,6 +196,8 @@ export class Provider {
         issuer,
         authorization_endpoint: `${base}/login/oauth/authorize`,
         token_endpoint: `${base}/login/oauth/access_token`,
+        // The parameter that GitHub documents.
+        token_endpoint_auth_methods_supported: ['client_secret_post'],
       }
     }
     if (this.#metadata?.key !== issuer || this.#metadata.until <= this.now()) {

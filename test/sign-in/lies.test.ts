@@ -53,6 +53,24 @@ void t.test('an ID token is accepted only if it is of the provider, for this cli
   t.equal(site.gateway.accounts.users.list().filter(({ role }) => role === 'general').length, 1)
 })
 
+void t.test('the secret of the client is sent by a method of the provider, by default in a header', async (t) => {
+  const site = await serveSite(t)
+  for (const [methods, isInHeader] of [
+    [undefined, true],
+    [['client_secret_basic'], true],
+    [['client_secret_post'], false],
+    [['client_secret_basic', 'client_secret_post'], false],
+  ] as const) {
+    const title = methods?.join() ?? 'none is named'
+    const provider = await LyingProvider.start(t)
+    provider.metadata = { token_endpoint_auth_methods_supported: methods }
+    await useProvider(site, provider.issuer, { sso_auto_register: 'true' })
+    posted((await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)).body, 'token')
+    t.equal(provider.redeemed.get('client_secret'), isInHeader ? null : clientSecret, title)
+    t.equal(provider.redeemedBy?.startsWith('Basic ') === true, isInHeader, title)
+  }
+})
+
 void t.test('a state is accepted once, from the browser that has begun', async (t) => {
   const site = await serveSite(t)
   const provider = await LyingProvider.start(t)

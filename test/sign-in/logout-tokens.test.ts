@@ -55,6 +55,7 @@ void t.test('GitHub signs in by OAuth, with its id as the identity', async (t) =
   const gitHub = await listen(t, (request, response) => {
     const url = new URL(request.url ?? '', 'http://x')
     seen.push(url.pathname)
+    t.equal(request.headers.authorization?.startsWith('Basic ') === true, false, 'the secret is a parameter')
     if (url.pathname === '/login/oauth/authorize') {
       const to = new URL(url.searchParams.get('redirect_uri') ?? '')
       to.searchParams.set('code', 'c')

@@ -1,5 +1,6 @@
 /** A provider of OpenID Connect that says whatever a test wants, also what no provider may. */
 import { createHash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from 'jose'
 import type { Test } from 'tap'
 import { listen } from '../protocols/http/listen.js'
@@ -28,6 +29,8 @@ export class LyingProvider {
   readonly requests: string[] = []
   /** What the client has sent to redeem the latest code. */
   redeemed = new URLSearchParams()
+  /** The header `Authorization` of that request. */
+  redeemedBy: string | undefined
   #nonce = ''
   #challenge = ''
   #keys: Keys
@@ -43,7 +46,7 @@ export class LyingProvider {
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
       request.on('end', () => {
         void provider
-          .#answer(new URL(request.url ?? '', provider.issuer), Buffer.concat(chunks).toString())
+          .#answer(new URL(request.url ?? '', provider.issuer), Buffer.concat(chunks).toString(), request.headers)
           .then(({ location, ...body }) => {
             response.writeHead(location === undefined ? provider.status : 302, {
               'content-type': 'application/json',
@@ -61,7 +64,7 @@ export class LyingProvider {
     this.#keys = await newKeys('second')
   }
 
-  async #answer(url: URL, body: string): Promise<Claims> {
+  async #answer(url: URL, body: string, { authorization }: IncomingHttpHeaders): Promise<Claims> {
     this.requests.push(url.pathname)
     const { issuer } = this
     switch (url.pathname) {
@@ -87,6 +90,7 @@ export class LyingProvider {
       }
       case '/token':
         this.redeemed = new URLSearchParams(body)
+        this.redeemedBy = authorization
         ;[this.#nonce = '', this.#challenge = ''] = (this.redeemed.get('code') ?? '').split('.')
         return { access_token: 'access', token_type: 'Bearer', id_token: await this.#idToken() }
       case '/userinfo':
