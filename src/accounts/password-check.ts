@@ -3,14 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { sharedController, untilAborted } from '../base/cancellation.js'
 import { networkOf } from '../net/addresses.js'
 import type { UserRow } from '../database/tables/accounts.js'
-import { GatewayError } from '../base/errors.js'
+import { GatewayError, isGatewayError } from '../base/errors.js'
 import { codeRequired } from './errors.js'
 import type { FairQueue, Requester } from './fair-queue.js'
 import { afterOthers, type CodeLimiter, type Settle, type SignInLimiter } from './limiter.js'
 import { otpStep } from './otp.js'
 import { PasswordCache, type Verified } from './password-cache.js'
 import type { PasswordDirectory } from './password-directory.js'
-import { hashPassword, impossiblePassword, isImported, isPassword, staticHash } from './passwords.js'
+import { hashPassword, impossiblePassword, isImported, isPassword, isPossible, staticHash } from './passwords.js'
 
 export interface Credentials {
   readonly username: string
@@ -228,13 +228,16 @@ export class PasswordCheck {
     if (settle === undefined || directory === undefined) return undefined
     // Who asks the directory keeps nobody from a comparison here, however long it takes.
     const { name, plain = '' } = normalized
+    const account = this.options.byName(name)
+    const wasCompared = account !== undefined && isPossible(account.passwordHash)
     let outcome: Parameters<Settle>[0] = 'failed'
     try {
       const found = await directory.check(name, plain, requester)
       if (found !== undefined) outcome = 'not failed'
       return found && { user: found, inDirectory: true }
     } catch (error) {
-      if (directory.checks(name)) outcome = 'not failed'
+      // Without an answer, the attempt is no guess, unless the account has a password here too.
+      if (!wasCompared || isGatewayError(error, 'denied')) outcome = 'not failed'
       throw error
     } finally {
       await settle(outcome)

@@ -7,8 +7,6 @@ export interface PasswordDirectory {
   readonly isOn: boolean
   /** Milliseconds after which a password is refused at the earliest: the time of an answer tells nothing then. */
   readonly refusalTime: number
-  /** Whether it checks the password of the account of this name. False for an account that it knows nothing of. */
-  checks(name: string): boolean
   /**
    * Asks for a password that is not that of an account here. Resolves to the account, which is made if there is none;
    * undefined if the password is wrong there too, or not for the account of this name. Rejects with `unavailable` if

@@ -16,6 +16,8 @@ const staticSuffix = '-https://github.com/alist-org/alist'
 const cost = { power: 15, blocks: 8, parallel: 3 }
 const saltBytes = 16
 const digestBytes = 32
+/** No password is known to have it. */
+const impossibleDigest = Buffer.alloc(digestBytes)
 
 /** The hash that clients may send in place of the password: 64 lower-case hexadecimal characters. */
 export function staticHash(password: string): string {
@@ -78,7 +80,12 @@ export function isImported(storedPassword: string): boolean {
 
 /** A stored password that no password matches; checking it takes as long as any other. */
 export function impossiblePassword(): string {
-  return stored(randomBytes(saltBytes), randomBytes(digestBytes))
+  return stored(randomBytes(saltBytes), impossibleDigest)
+}
+
+/** Whether a password can match the stored one: false for the results of `impossiblePassword`. */
+export function isPossible(storedPassword: string): boolean {
+  return !storedPassword.endsWith(`$${impossibleDigest.toString('base64url')}`)
 }
 
 /** 31 letters and digits, without look-alikes: 20 of them have 99 bits. */

@@ -47,11 +47,6 @@ export class LdapSignIn implements PasswordDirectory {
     return settings.bool('ldap_login_enabled') && settings.get('ldap_server') !== ''
   }
 
-  checks(name: string): boolean {
-    const user = this.options.accounts.users.byName(name)
-    return user === undefined || this.#identityOf(user) !== undefined
-  }
-
   async check(name: string, password: string, requester: Requester): Promise<UserRow | undefined> {
     const user = this.options.accounts.users.byName(name)
     const identity = user && this.#identityOf(user)

@@ -4,7 +4,7 @@ import type { PasswordDirectory } from '../../src/accounts/password-directory.js
 import { FairQueue } from '../../src/accounts/fair-queue.js'
 import { GatewayError } from '../../src/base/errors.js'
 import type { UserRow } from '../../src/database/tables/accounts.js'
-import { adaPassword, credentials, fixture } from './accounts-fixture.js'
+import { adaPassword, credentials, fixture, newUser } from './accounts-fixture.js'
 import '../fast-hashes.js'
 
 const webdav = { name: 'webdav', appPasswords: true, permissions: {} } as never
@@ -21,7 +21,6 @@ function directoryOf(user: () => UserRow | undefined) {
     refusalTime: 0,
     /** Called before each answer. */
     before: async (): Promise<void> => undefined,
-    checks: (name: string) => name !== 'ada',
     check: async (name: string, password: string) => {
       asked.push(`${name} ${password}`)
       await directory.before()
@@ -98,6 +97,32 @@ void t.test('failures count before the directory is asked, and not if it does no
   }
   const locked = accounts.signIn.issueToken(credentials({ address: elsewhere }))
   await t.rejects(locked, throttled, 'the password of ada was compared here')
+})
+
+void t.test('while the directory is silent, only guesses at a password that is here count', async (t) => {
+  const { accounts, ada } = await fixture(t)
+  const { directory } = directoryOf(() => undefined)
+  accounts.useDirectory(directory)
+  const { identities, users } = accounts
+  const shown = (name: string) => ({ kind: 'ldap', issuer: 'ldap:dc=x', subject: `entryUUID=${name}`, name }) as const
+  await identities.link(ada.id, shown('ada'))
+  const { password: _none, ...fields } = newUser({ username: 'eve' })
+  await users.create({ ...fields, identity: identities.newRow(shown('eve'), true) })
+  directory.before = () => Promise.reject(new GatewayError('unavailable', { detail: 'directory_silent' }))
+  const outcome = async (username: string, address: string) => {
+    for (let n = 0; n < 5; n++) {
+      await t.rejects(accounts.signIn.issueToken(credentials({ username, plain: `guess ${n}`, address })), silent)
+    }
+    return accounts.signIn.issueToken(credentials({ username, plain: 'x', address }))
+  }
+  await t.rejects(outcome('ada', '198.51.100.5'), throttled, 'ada is linked, and has a password')
+  await t.rejects(outcome('eve', '198.51.100.6'), silent, 'eve was made by a sign-in, and has none')
+
+  directory.before = () => Promise.reject(new GatewayError('denied', { detail: 'account_disabled' }))
+  for (let n = 0; n < 6; n++) {
+    const sent = credentials({ plain: 'there', address: '198.51.100.7' })
+    await t.rejects(accounts.signIn.issueToken(sent), { code: 'denied' }, 'a right password is no guess')
+  }
 })
 
 void t.test('names that differ in case only are counted together', async (t) => {

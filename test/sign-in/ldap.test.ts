@@ -329,6 +329,13 @@ void t.test('a directory that never answers stops no local user', async (t) => {
   const asked = dead.asked()
   for (let n = 0; n < 3; n++) await login(running, 'nobody', 'wrong')
   t.ok(dead.asked() <= asked + 1, 'it is not asked again at once')
+
+  const { users, identities } = running.gateway.accounts
+  const linked = { kind: 'ldap', issuer: `ldap:${suffix}`, subject: 'entryUUID=1', name: 'local' } as const
+  await identities.link(users.byName('local')?.id ?? 0, linked)
+  const guesser = newClient()
+  for (let n = 0; n < 5; n++) t.match(await login(running, 'local', `guess ${n}`, guesser), { code: 500 })
+  t.match(await login(running, 'local', userPassword, guesser), { code: 429 }, 'guesses at its password here count')
 })
 
 void t.test('without the setting there is no LDAP', async (t) => {
