@@ -11,7 +11,7 @@ import { Admission, lacksTwoStep } from './admission.js'
 import { appPasswordDeleted, keyDeleted } from './errors.js'
 import { FairQueue } from './fair-queue.js'
 import { Groups } from './groups.js'
-import { Identities } from './identities.js'
+import { Identities, type IdentityRow } from './identities.js'
 import { limitersInMemory, type Limiters } from './limiter.js'
 import { LockedSignIns } from './locked-sign-ins.js'
 import { SshKeys } from './ssh-keys.js'
@@ -179,6 +179,18 @@ export class Accounts {
   }
 
   /**
+   * Records that the account of an identity has ended at its provider or directory. Ends all sessions of its user, who
+   * may have been an admin, if it has to sign in there before anything else can be used.
+   */
+  async ended({ id, userId }: Pick<IdentityRow, 'id' | 'userId'>): Promise<void> {
+    const identity = this.identities.get(id)
+    if (identity === undefined) return
+    const isNew = identity.checked.getTime() > 0
+    await this.identities.lookedUp(identity, false)
+    if (isNew && this.#isOverdue(userId)) await this.users.endSessions(userId)
+  }
+
+  /**
    * Revokes the sessions that a change of the account affects. A principal keeps the account's own permissions for its
    * lifetime, and asks for its groups at each use.
    */
@@ -230,12 +242,18 @@ export class Accounts {
     this.#sessions.end(userId, appPasswordDeleted, (credential) => credential === `app:${id}`)
   }
 
-  /** Ends what a user does by app passwords and keys, if it has to sign in at its provider first. */
-  #endOverdue(userId: number): void {
+  /** Whether a user has to sign in at its provider first. */
+  #isOverdue(userId: number): boolean {
     const user = this.users.get(userId)
     const refusal = user && this.admission.refusal(user, { purpose: 'later', credential: 'device' })
-    if (refusal !== 'provider_sign_in_due') return
-    this.#sessions.end(userId, { detail: refusal }, (credential) => /^(?:key|app):/.test(credential))
+    return refusal === 'provider_sign_in_due'
+  }
+
+  /** Ends what such a user does by passwords, app passwords and keys in connections that stay open. */
+  #endOverdue(userId: number): void {
+    if (!this.#isOverdue(userId)) return
+    const why = { detail: 'provider_sign_in_due' } as const
+    this.#sessions.end(userId, why, (credential) => /^(?:password$|key:|app:)/.test(credential))
   }
 
   async #sweep(): Promise<void> {

@@ -15,7 +15,7 @@ import type { DirectoryEgress } from './ldap-connection.js'
 import { LdapDirectory, plainDn, type DirectorySettings, type Person } from './ldap-directory.js'
 
 interface LdapSignInOptions {
-  readonly accounts: Pick<Accounts, 'groups' | 'identities' | 'reload' | 'users'>
+  readonly accounts: Pick<Accounts, 'ended' | 'groups' | 'identities' | 'reload' | 'users'>
   readonly settings: Pick<Settings, 'bool' | 'get' | 'number'>
   readonly egress: DirectoryEgress
   readonly log: Pick<Log, 'warn'>
@@ -61,7 +61,7 @@ export class LdapSignIn implements PasswordDirectory {
     )
     if (proved === undefined) return undefined
     if (typeof proved === 'string') {
-      if (identity !== undefined) await this.options.accounts.identities.lookedUp(identity, false)
+      if (identity !== undefined) await this.#gone(identity)
       throw notAdmitted(proved)
     }
     return this.#accountOf(proved, name)
@@ -102,10 +102,13 @@ export class LdapSignIn implements PasswordDirectory {
       const row = bySubject.get(subject)
       const user = row && accounts.users.get(row.userId)
       if (row === undefined || user === undefined) return
-      const isThere = person !== undefined && this.#mayEnter(person)
-      await accounts.identities.lookedUp(row, isThere)
-      if (isThere) await this.#provideGroups(user, person)
-      else log.warn({ account: user.username }, 'LDAP: the directory has this user no more, or does not let it in')
+      if (person !== undefined && this.#mayEnter(person)) {
+        await accounts.identities.lookedUp(row, true)
+        await this.#provideGroups(user.id, person.groups)
+      } else {
+        log.warn({ account: user.username }, 'LDAP: the directory has this user no more, or does not let it in')
+        await this.#gone(row)
+      }
     }
     await this.#answered((directory) => directory.lookUp([...bySubject.keys()], confirm)).catch(() => undefined)
   }
@@ -115,7 +118,7 @@ export class LdapSignIn implements PasswordDirectory {
     const { users, identities } = this.options.accounts
     const linked = identities.find(this.#issuer, person.subject)
     if (!this.#mayEnter(person)) {
-      if (linked !== undefined) await identities.lookedUp(linked, false)
+      if (linked !== undefined) await this.#gone(linked)
       const reason = 'sign-in here is for members of a group in the directory of which you are none'
       throw new GatewayError('denied', { op: 'sign in', detail: 'identity_refused', reason })
     }
@@ -123,7 +126,7 @@ export class LdapSignIn implements PasswordDirectory {
     const user = identity && users.get(identity.userId)
     if (identity === undefined || user === undefined) return undefined
     await identities.signedIn(identity)
-    await this.#provideGroups(user, person)
+    await this.#provideGroups(user.id, person.groups)
     return users.get(user.id)
   }
 
@@ -161,12 +164,18 @@ export class LdapSignIn implements PasswordDirectory {
     return required === '' || groups.has(plainDn(required))
   }
 
-  async #provideGroups(user: UserRow, person: Person): Promise<void> {
+  /** Ends what an account has by the directory, which does not have its person any more, or does not let it in. */
+  async #gone(identity: IdentityRow): Promise<void> {
+    await this.options.accounts.ended(identity)
+    await this.#provideGroups(identity.userId, new Set())
+  }
+
+  async #provideGroups(userId: number, groups: Person['groups']): Promise<void> {
     const { accounts, settings } = this.options
     const names = Object.entries(groupMap(settings.get('ldap_group_map'))).map(([dn, name]) => [plainDn(dn), name])
     const map = JSON.stringify(Object.fromEntries(names))
     const admins = plainDn(settings.get('ldap_admin_group_dn'))
-    await applyProvidedGroups(accounts, user.id, [...person.groups], { map, admins: admins === '' ? [] : [admins] })
+    await applyProvidedGroups(accounts, userId, [...groups], { map, admins: admins === '' ? [] : [admins] })
   }
 
   #identityOf({ id }: UserRow): IdentityRow | undefined {

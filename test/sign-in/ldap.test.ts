@@ -30,6 +30,16 @@ async function start(t: Test, settings: Readonly<Record<string, string>>): Promi
 const change = ({ gateway }: RunningGateway, settings: Readonly<Record<string, string>>) =>
   gateway.settings.set(new Map(Object.entries(settings)))
 
+/** Looks up the user a day after it was last confirmed. */
+async function lookUpLater({ gateway }: RunningGateway, userId: number): Promise<void> {
+  const [row] = gateway.accounts.identities.of(userId)
+  if (row === undefined) throw new Error('the user is not linked')
+  const ago = Math.min(row.checked.getTime(), Date.now() - 25 * 3600_000)
+  await gateway.store.identities.see(row.id, { checked: new Date(ago) })
+  await gateway.accounts.reload()
+  await gateway.ldap.lookUp()
+}
+
 let clients = 0
 /** A client whose address nobody else has. */
 const newClient = () => ({ 'x-forwarded-for': `203.0.${++clients >> 8}.${clients & 255}` })
@@ -234,14 +244,7 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     const { password: secret } = await gateway.accounts.appPasswords.add(eve, disk)
     const status = async () => (await dav(running, 'eve', secret)).status
     t.equal(await status(), 207)
-    const aDayLater = async () => {
-      const [row] = identities.of(eve)
-      if (row === undefined) throw new Error('eve is not linked')
-      const ago = Math.min(row.checked.getTime(), Date.now() - 25 * 3600_000)
-      await gateway.store.identities.see(row.id, { checked: new Date(ago) })
-      await gateway.accounts.reload()
-      await gateway.ldap.lookUp()
-    }
+    const aDayLater = () => lookUpLater(running, eve)
     await aDayLater()
     t.equal(await status(), 207, 'she was looked up')
     t.ok((identities.of(eve)[0]?.checked.getTime() ?? 0) > Date.now() - 3600_000)
@@ -258,6 +261,47 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     await aDayLater()
     t.equal(await status(), 403, 'a new person of the same name is another one')
     t.match(await login(running, 'eve', 'another eve'), { code: 400 })
+  })
+
+  await t.test('whoever is gone loses sessions, open connections and the groups of the directory', async (t) => {
+    const chiefs = ['kim', 'lou', 'carol'].map((name) => `uid=${name},ou=people,${suffix}`)
+    for (const name of ['kim', 'lou']) await slapd.addPerson(name, `${name} signs in`)
+    await slapd.replace('cn=chiefs,ou=groups', 'member', chiefs)
+    await change(running, { ldap_admin_group_dn: `cn=chiefs,ou=groups,${suffix}` })
+    const open = async (name: string) => {
+      const { data } = await login(running, name, `${name} signs in`)
+      const fromHere = { ...newClient(), origin: running.url }
+      t.match(await login(running, name, `${name} signs in`, fromHere, '/api/auth/session'), { code: 200 })
+      return (data as { token: string }).token
+    }
+    const statusOf = async (token: string) => {
+      const { text } = await send(running.url, 'GET', '/api/me', { authorization: token })
+      return (JSON.parse(text) as Envelope).code
+    }
+    const rightsOf = (name: string) => groups.of(userOf(name)?.id ?? 0)
+    const sessionsOf = (name: string) => gateway.accounts.consoleSessions.list(userOf(name)?.id ?? 0).length
+    const [kim, lou, carol] = [await open('kim'), await open('lou'), await open('carol')]
+    const connection = await packets(t, running, 'kim', 'kim signs in')
+    for (const name of ['kim', 'lou', 'carol']) t.match(rightsOf(name), { isAdmin: true }, name)
+    t.ok(sessionsOf('kim') > 0)
+
+    for (const name of ['kim', 'carol']) {
+      await slapd.remove(`uid=${name},ou=people`)
+      await lookUpLater(running, userOf(name)?.id ?? 0)
+    }
+    t.equal(await statusOf(kim), 401)
+    t.equal(sessionsOf('kim'), 0)
+    await connection.closed
+    t.same(rightsOf('kim'), { ...rightsOf('kim'), isAdmin: false, groups: [] })
+    t.equal(await statusOf(carol), 200, 'an admin has linked this account')
+    t.match(rightsOf('carol'), { isAdmin: false })
+    t.equal(await statusOf(lou), 200)
+
+    await change(running, { ldap_required_group_dn: `cn=staff,ou=groups,${suffix}` })
+    t.match(await login(running, 'lou', 'lou signs in'), { code: 400, message: /group/ })
+    t.equal(await statusOf(lou), 401, 'a sign-in that is refused is as a look-up')
+    t.match(rightsOf('lou'), { isAdmin: false })
+    await change(running, { ldap_required_group_dn: '', ldap_admin_group_dn: '' })
   })
 
   await t.test(
