@@ -37,8 +37,6 @@ export type PersonRefusal = 'account_disabled' | 'account_expired'
 /** Attributes that never change while an entry exists: RFC 4530, Active Directory, 389 Directory Server. */
 const stableIds = ['entryUUID', 'objectGUID', 'nsUniqueId'] as const
 const states = ['userAccountControl', 'accountExpires', 'nsAccountLock', 'pwdAccountLockedTime'] as const
-/** Identities that are looked up in one connection. */
-const batch = 50
 const maxGroups = 1000
 /** LDAP_MATCHING_RULE_IN_CHAIN. */
 const inChain = '1.2.840.113556.1.4.1941'
@@ -62,10 +60,17 @@ interface Asking {
 }
 
 export class LdapDirectory {
+  #isReached = false
+
   constructor(
     private readonly settings: DirectorySettings,
     private readonly egress: DirectoryEgress,
   ) {}
+
+  /** Whether it has answered the one who searches, since it was asked last: what fails then is about what was asked. */
+  get isReached(): boolean {
+    return this.#isReached
+  }
 
   /**
    * The only person who is wanted, if this is its password; undefined for a wrong password, for nobody and for several.
@@ -91,34 +96,40 @@ export class LdapDirectory {
     })
   }
 
-  /** Calls `found` with each subject and its person; with undefined if there is none, or its account cannot be used. */
-  async lookUp(subjects: readonly string[], found: (subject: string, person?: Person) => Promise<void>): Promise<void> {
-    for (let at = 0; at < subjects.length; at += batch) {
-      const people = await this.#ask(async (asking) => {
-        const each: [string, Person | undefined][] = []
-        for (const subject of subjects.slice(at, at + batch)) {
-          const entry = await findEntry(asking, { subject })
-          const isUsable = entry !== undefined && !isDisabled(entry)
-          each.push([subject, isUsable ? await personOf(asking, entry) : undefined])
-        }
-        return each
-      })
-      for (const [subject, person] of people) await found(subject, person)
-    }
+  /** The person of an identity, without a proof; undefined if there is none, or its account cannot be used. */
+  async lookUp(subject: string): Promise<Person | undefined> {
+    return this.#ask(async (asking) => {
+      const entry = await findEntry(asking, { subject })
+      return entry === undefined || isDisabled(entry) ? undefined : personOf(asking, entry)
+    })
   }
 
   #ask<T>(ask: (asking: Asking) => Promise<T>): Promise<T> {
     const { settings } = this
+    this.#isReached = false
     return inDirectory(settings, this.egress, async (client) => {
       const asking = { client, library: await import('ldapts'), settings }
-      await bindManager(asking)
+      if (!(await bindManager(asking))) await askAnything(asking)
+      this.#isReached = true
       return ask(asking)
     })
   }
 }
 
-async function bindManager({ client, settings: { manager } }: Asking): Promise<void> {
-  if (manager.dn !== '' && manager.password !== '') await client.bind(manager.dn, manager.password)
+/** False if nobody is named who searches: nothing was asked then. */
+async function bindManager({ client, settings: { manager } }: Asking): Promise<boolean> {
+  if (manager.dn === '' || manager.password === '') return false
+  await client.bind(manager.dn, manager.password)
+  return true
+}
+
+/** Resolves when the directory has answered, if only that it says nothing of itself (RFC 4512 §5.1). */
+async function askAnything({ client, library: { ResultCodeError } }: Asking): Promise<void> {
+  try {
+    await client.search('', { scope: 'base', filter: '(objectClass=*)', attributes: ['1.1'] })
+  } catch (error) {
+    if (!(error instanceof ResultCodeError)) throw error
+  }
 }
 
 /** True if it is the password of the entry, undefined if not. */
@@ -143,7 +154,7 @@ async function findEntry(asking: Asking, wanted: Wanted): Promise<Entry | undefi
   const { searchEntries } = await client.search(settings.base, {
     filter: filterOf(asking, wanted),
     sizeLimit: 2,
-    attributes: [...stableIds, ...states, settings.nameAttribute, 'memberOf'],
+    attributes: [...stableIds, ...states, settings.nameAttribute, ...(searchesGroups(settings) ? [] : ['memberOf'])],
     explicitBufferAttributes: ['objectGUID'],
   })
   const [entry, ...others] = searchEntries

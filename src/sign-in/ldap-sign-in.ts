@@ -23,6 +23,12 @@ interface LdapSignInOptions {
   readonly now?: () => number
 }
 
+/** Why the directory could not be asked; `isReached`: it answers, but not this. */
+interface Failure {
+  readonly failure: GatewayError
+  readonly isReached: boolean
+}
+
 /** Connections to the directory at once. Others wait. */
 const maxConnections = 4
 /** Milliseconds for which a directory that did not answer is not asked. Then one sign-in asks it. */
@@ -38,6 +44,9 @@ export class LdapSignIn implements PasswordDirectory {
   /** The server that did not answer, and until when it is not asked, in milliseconds of `performance.now()`. */
   #silent: { readonly server: string; readonly until: number } | undefined
   #timer: NodeJS.Timeout | undefined
+  /** The round of look-ups that runs. */
+  #round: Promise<void> | undefined
+  #isClosed = false
 
   constructor(private readonly options: LdapSignInOptions) {}
 
@@ -80,37 +89,56 @@ export class LdapSignIn implements PasswordDirectory {
 
   /** Looks up each hour who was not confirmed for a day. */
   start(): void {
-    this.#timer = setInterval(() => void this.lookUp(), roundInterval).unref()
+    this.#timer = setInterval(() => {
+      this.#round ??= this.lookUp().finally(() => (this.#round = undefined))
+    }, roundInterval).unref()
   }
 
-  close(): void {
+  /** Resolves when whoever is being looked up was. */
+  async close(): Promise<void> {
     clearInterval(this.#timer)
+    this.#isClosed = true
+    await this.#round
   }
 
   /**
-   * Looks up in the directory, without passwords, who was not confirmed for a day. App passwords and keys of those who
-   * are gone are refused until they are there again.
+   * Looks up in the directory, without passwords, who was not confirmed for a day. What those have opened who are gone
+   * ends, and app passwords and keys of theirs are refused until they are there again. Does not reject.
    */
   async lookUp(): Promise<void> {
-    const { accounts, log, now = Date.now } = this.options
-    if (!this.isOn) return
-    const due = accounts.identities
-      .list('ldap')
-      .filter(({ issuer, checked }) => issuer === this.#issuer && now() - checked.getTime() >= lookUpInterval)
-    const bySubject = new Map(due.map((row) => [row.subject, row]))
-    const confirm = async (subject: string, person?: Person): Promise<void> => {
-      const row = bySubject.get(subject)
-      const user = row && accounts.users.get(row.userId)
-      if (row === undefined || user === undefined) return
-      if (person !== undefined && this.#mayEnter(person)) {
-        await accounts.identities.lookedUp(row, true)
-        await this.#provideGroups(user.id, person.groups)
-      } else {
-        log.warn({ account: user.username }, 'LDAP: the directory has this user no more, or does not let it in')
-        await this.#gone(row)
+    const { accounts, settings, log, now = Date.now } = this.options
+    let failed = 0
+    let reason: string | undefined
+    for (const { id } of accounts.identities.list('ldap')) {
+      // The settings may have changed meanwhile, and another process may have looked up whom this one has not yet.
+      const row = accounts.identities.get(id)
+      const isDue = row?.issuer === this.#issuer && now() - row.checked.getTime() >= lookUpInterval
+      if (!isDue || !this.isOn || this.#isClosed) continue
+      // Each has a connection, and so its limits: one whose answer is slow or too large stops no others.
+      const asked = await this.#ask((directory) => directory.lookUp(row.subject))
+      // What cannot be stored is looked up again in the next round.
+      if ('result' in asked) await this.#confirm(row, asked.result).catch(() => undefined)
+      else {
+        failed++
+        reason = asked.failure.reason
+        if (!asked.isReached) break
       }
     }
-    await this.#answered((directory) => directory.lookUp([...bySubject.keys()], confirm)).catch(() => undefined)
+    const server = settings.get('ldap_server')
+    if (failed > 0) log.warn({ server, failed, reason }, 'LDAP: not everybody could be looked up')
+  }
+
+  /** Records whom a look-up has found; undefined: nobody. */
+  async #confirm(row: IdentityRow, person: Person | undefined): Promise<void> {
+    const { accounts, log } = this.options
+    if (person !== undefined && this.#mayEnter(person)) {
+      await accounts.identities.lookedUp(row, true)
+      await this.#provideGroups(row.userId, person.groups)
+    } else {
+      const account = accounts.users.get(row.userId)?.username
+      log.warn({ account }, 'LDAP: the directory has this user no more, or does not let it in')
+      await this.#gone(row)
+    }
   }
 
   /** The account of a person who was proved, with the groups of the directory. */
@@ -190,25 +218,37 @@ export class LdapSignIn implements PasswordDirectory {
 
   /** Asks the directory. Rejects with `unavailable` if it cannot be asked, and why is in the log. */
   async #answered<T>(ask: (directory: LdapDirectory) => Promise<T>): Promise<T> {
-    const { settings, egress, log } = this.options
+    const { settings, log } = this.options
     const server = settings.get('ldap_server')
     const isSilent = this.#silent?.server === server
     const silence = () => ({ server, until: performance.now() + pause })
     if (isSilent && performance.now() < (this.#silent?.until ?? 0)) throw unanswered()
     // Others do not ask while this one waits.
     if (isSilent) this.#silent = silence()
-    try {
-      const result = await ask(new LdapDirectory(directorySettings(settings), egress))
+    const asked = await this.#ask(ask)
+    if ('result' in asked) {
       this.#silent = undefined
+      return asked.result
+    }
+    const { failure } = asked
+    this.#silent = failure.code === 'invalid' ? undefined : silence()
+    log.warn({ server, reason: failure.reason }, 'LDAP: the directory cannot be asked')
+    throw unanswered(failure)
+  }
+
+  /** Asks the directory, and counts the outcome. */
+  async #ask<T>(ask: (directory: LdapDirectory) => Promise<T>): Promise<{ readonly result: T } | Failure> {
+    const { settings, egress } = this.options
+    let directory: LdapDirectory | undefined
+    try {
+      directory = new LdapDirectory(directorySettings(settings), egress)
+      const result = await ask(directory)
       this.counts.answered++
-      return result
+      return { result }
     } catch (error) {
       if (!isGatewayError(error, 'unavailable', 'timeout', 'invalid')) throw error
-      const isRefused = error.code === 'invalid'
-      this.#silent = isRefused ? undefined : silence()
-      this.counts[isRefused ? 'refused' : 'silent']++
-      log.warn({ server, reason: error.reason }, 'LDAP: the directory cannot be asked')
-      throw unanswered(error)
+      this.counts[error.code === 'invalid' ? 'refused' : 'silent']++
+      return { failure: error, isReached: directory?.isReached === true }
     }
   }
 }

@@ -158,14 +158,22 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     const eve = await directory.find({ name: 'eve' })
     if (eve === undefined) throw new Error('eve was not found')
     await slapd.remove('uid=eve,ou=people')
-    const found: [string, string | undefined][] = []
-    await directory.lookUp([bob.subject, eve.subject], async (subject, person) => {
-      found.push([subject, person?.name])
-    })
-    t.same(found, [
-      [bob.subject, 'bob'],
-      [eve.subject, undefined],
-    ])
+    t.same(await directory.lookUp(bob.subject), bob)
+    t.equal(await directory.lookUp(eve.subject), undefined)
+  })
+
+  await t.test('it is reached if it answers the one who searches, whatever comes of the search', async (t) => {
+    const searches = { base: 'dc=none' }
+    const cases: readonly (readonly [string, Partial<DirectorySettings>, boolean])[] = [
+      ['a manager', searches, true],
+      ['nobody', { ...searches, manager: { dn: '', password: '' } }, true],
+      ['a manager with a wrong password', { manager: { dn: reader.dn, password: 'wrong' } }, false],
+    ]
+    for (const [name, changes, isReached] of cases) {
+      const asked = directoryAt(plain, changes)
+      await t.rejects(asked.find({ name: 'ann' }), { code: 'invalid' }, name)
+      t.equal(asked.isReached, isReached, name)
+    }
   })
 })
 
@@ -204,7 +212,12 @@ const isBind = (chunk: Buffer) => chunk.includes(0x60) && chunk.indexOf(0x60) < 
 void t.test('a server that accepts connections and never answers takes five seconds', async (t) => {
   const started = performance.now()
   const url = await serverThat(t, () => undefined)
-  await t.rejects(directoryAt(url).prove({ name: 'ann' }, 'x'), { code: 'timeout' })
+  const asked = [reader, { dn: '', password: '' }].map(async (manager) => {
+    const directory = directoryAt(url, { manager })
+    await t.rejects(directory.prove({ name: 'ann' }, 'x'), { code: 'timeout' })
+    t.equal(directory.isReached, false)
+  })
+  await Promise.all(asked)
   t.ok(performance.now() - started < 20_000)
 })
 

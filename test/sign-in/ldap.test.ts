@@ -59,11 +59,18 @@ async function login(
 const dav = ({ url }: RunningGateway, username: string, password: string, client = newClient()) =>
   send(url, 'PROPFIND', '/dav/', { authorization: basic(username, password), depth: '0', ...client })
 
-/** A proxy before the directory, which counts connections. */
-async function counting(t: Test, slapd: SlapdServer): Promise<{ readonly url: string; readonly count: () => number }> {
+/** A proxy before the directory, which counts connections, and ends those in which the client sends one of `texts`. */
+async function counting(
+  t: Test,
+  slapd: SlapdServer,
+  ...texts: readonly string[]
+): Promise<{ readonly url: string; readonly count: () => number }> {
   let count = 0
   const server = createServer((socket) => {
     count++
+    socket.on('data', (chunk: Buffer) => {
+      if (texts.some((text) => chunk.includes(text))) socket.destroy()
+    })
     const target = connect(slapd.port, '127.0.0.1')
     for (const each of [socket, target]) each.on('error', () => undefined)
     socket.pipe(target).pipe(socket)
@@ -302,6 +309,25 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     t.equal(await statusOf(lou), 401, 'a sign-in that is refused is as a look-up')
     t.match(rightsOf('lou'), { isAdmin: false })
     await change(running, { ldap_required_group_dn: '', ldap_admin_group_dn: '' })
+  })
+
+  await t.test('whoever cannot be looked up keeps nobody else from it', async (t) => {
+    const names = ['ann', 'bob', 'lou']
+    const rowOf = (name: string) => {
+      const [row] = identities.of(userOf(name)?.id ?? 0)
+      if (row === undefined) throw new Error(`${name} is not linked`)
+      return row
+    }
+    const subjects = ['ann', 'bob'].map((name) => rowOf(name).subject.replace('entryUUID=', ''))
+    const { url } = await counting(t, slapd, ...subjects)
+    await change(running, { ldap_server: url, ldap_start_tls: 'false' })
+    for (const name of names) await gateway.store.identities.see(rowOf(name).id, { checked: new Date(1) })
+    await gateway.accounts.reload()
+    await gateway.ldap.lookUp()
+    const times = names.map((name) => rowOf(name).checked.getTime() > 1)
+    t.same(times, [false, false, true], 'he comes after two who failed')
+    t.match(await login(running, 'lou', 'lou signs in'), { code: 200 }, 'nor from signing in')
+    await change(running, { ldap_server: `ldap://localhost:${slapd.port}`, ldap_start_tls: 'true' })
   })
 
   await t.test(
