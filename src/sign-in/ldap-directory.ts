@@ -154,7 +154,7 @@ async function findEntry(asking: Asking, wanted: Wanted): Promise<Entry | undefi
   const { searchEntries } = await client.search(settings.base, {
     filter: filterOf(asking, wanted),
     sizeLimit: 2,
-    attributes: [...stableIds, ...states, settings.nameAttribute, ...(searchesGroups(settings) ? [] : ['memberOf'])],
+    attributes: [...stableIds, ...states, settings.nameAttribute, searchesGroups(settings) ? 'uid' : 'memberOf'],
     explicitBufferAttributes: ['objectGUID'],
   })
   const [entry, ...others] = searchEntries
@@ -189,9 +189,7 @@ async function personOf(asking: Asking, entry: Entry): Promise<Person> {
     throw new GatewayError('invalid', { reason: `the directory shows none of ${stableIds.join(', ')}` })
   }
   const name = textsOf(entry, asking.settings.nameAttribute)[0] ?? ''
-  const groups = searchesGroups(asking.settings)
-    ? await searchGroups(asking, entry.dn, name)
-    : textsOf(entry, 'memberOf')
+  const groups = searchesGroups(asking.settings) ? await searchGroups(asking, entry) : textsOf(entry, 'memberOf')
   return { subject, name, groups: new Set(groups.map(plainDn)) }
 }
 
@@ -199,10 +197,13 @@ function searchesGroups({ groupBase, nestedGroups }: DirectorySettings): boolean
   return groupBase !== '' || nestedGroups
 }
 
-async function searchGroups({ client, library, settings }: Asking, dn: string, name: string): Promise<string[]> {
+async function searchGroups({ client, library, settings }: Asking, entry: Entry): Promise<string[]> {
+  const { dn } = entry
   const { EqualityFilter, ExtensibleFilter, OrFilter } = library
   const has = (attribute: string, value: string) => new EqualityFilter({ attribute, value })
-  const filters = [has('member', dn), has('uniqueMember', dn), ...(name === '' ? [] : [has('memberUid', name)])]
+  // Groups of POSIX name their members by `uid` (RFC 2307), and by no attribute that people may write themselves.
+  const ofUids = textsOf(entry, 'uid').map((uid) => has('memberUid', uid))
+  const filters = [has('member', dn), has('uniqueMember', dn), ...ofUids]
   const nested = new ExtensibleFilter({ matchType: 'member', rule: inChain, value: dn })
   const { searchEntries } = await client.search(settings.groupBase || settings.base, {
     filter: settings.nestedGroups ? nested : new OrFilter({ filters }),

@@ -50,7 +50,9 @@ export async function startSlapd(): Promise<SlapdServer> {
   await mkdir(join(home, 'database'))
   const { certificate, key } = await makeCertificate(home)
   const [port = 0, tlsPort = 0] = await freePorts(2)
-  const schemas = ['core', 'cosine', 'inetorgperson'].map((name) => join(root, 'etc/ldap/schema', `${name}.schema`))
+  const schemas = ['core', 'cosine', 'inetorgperson', 'nis'].map((name) =>
+    join(root, 'etc/ldap/schema', `${name}.schema`),
+  )
   const config = [
     ...schemas.map((file) => `include ${file}`),
     ...[`modulepath ${join(root, 'usr/lib/ldap')}`, 'moduleload back_mdb', 'moduleload memberof'],

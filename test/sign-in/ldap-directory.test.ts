@@ -76,6 +76,16 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     const searching = directoryAt(plain, { groupBase: `ou=groups,${suffix}` })
     const found = await searching.prove({ name: 'ann' }, 'a password of ann')
     t.same(found, ann)
+
+    await slapd.addPerson('mallory', 'a password of mallory', { displayName: 'chief' })
+    for (const [number, uid] of ['chief', 'mallory'].entries()) {
+      const group = { objectClass: 'posixGroup', gidNumber: String(number), memberUid: uid }
+      await slapd.add(`cn=of ${uid},ou=groups`, group)
+    }
+    const byName = directoryAt(plain, { groupBase: `ou=groups,${suffix}`, nameAttribute: 'displayName' })
+    const mallory = await byName.find({ name: 'mallory' })
+    t.match(mallory, { name: 'chief' })
+    t.same([...(mallory?.groups ?? [])], [`cn=of mallory,ou=groups,${suffix}`], 'her uid, and no name that she chose')
   })
 
   await t.test('referrals are not followed', async (t) => {
