@@ -230,8 +230,9 @@ export class LdapSignIn implements PasswordDirectory {
       this.#silent = undefined
       return asked.result
     }
-    const { failure } = asked
-    this.#silent = failure.code === 'invalid' ? undefined : silence()
+    const { failure, isReached } = asked
+    // A directory that answers, but not this, is asked for others: somebody may have chosen a name that takes long.
+    this.#silent = isReached || failure.code === 'invalid' ? undefined : silence()
     log.warn({ server, reason: failure.reason }, 'LDAP: the directory cannot be asked')
     throw unanswered(failure)
   }

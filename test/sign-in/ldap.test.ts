@@ -330,6 +330,14 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     await change(running, { ldap_server: `ldap://localhost:${slapd.port}`, ldap_start_tls: 'true' })
   })
 
+  await t.test('a name that the directory has no answer for stops no other sign-ins', async (t) => {
+    const { url } = await counting(t, slapd, 'slow name')
+    await change(running, { ldap_server: url, ldap_start_tls: 'false' })
+    t.match(await login(running, 'slow name', 'x'), { code: 500, message: /directory/ })
+    t.match(await login(running, 'bob', 'bob signs in'), { code: 200 })
+    await change(running, { ldap_server: `ldap://localhost:${slapd.port}`, ldap_start_tls: 'true' })
+  })
+
   await t.test(
     'a verified password is not asked of the directory again for a minute',
     { skip: withoutNodes },
