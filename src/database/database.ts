@@ -3,7 +3,7 @@ import type { Knex } from 'knex'
 import { toStoreError } from './errors.js'
 
 /** Name of a lock that at most one transaction of all processes holds at a time. */
-type Guard = 'users' | 'locks' | 'sign_ins'
+type Guard = 'users' | 'locks' | 'sign_ins' | 'pending_sign_ins'
 
 /** How an engine runs the statements of a connection or a pool. */
 export interface Runner {

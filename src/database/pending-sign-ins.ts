@@ -25,7 +25,7 @@ const columns: Columns<PendingSignIn> = {
   expires: time('expires'),
 }
 
-/** Rows of all networks together, and of one network. */
+/** Rows of one purpose: of all networks together, and of one network. */
 export const maxPending = { all: 10_000, network: 100 }
 
 export class PendingSignInsTable {
@@ -33,21 +33,20 @@ export class PendingSignInsTable {
 
   /**
    * Stores the row, and deletes those that have expired at `now`. One more than `maxPending.network` replaces the
-   * oldest row of its network. False, without a change, if there are `maxPending.all` rows.
+   * oldest row of its network, and one more than `maxPending.all` the oldest of the network with the most rows, of the
+   * site with the most rows. Rows of other purposes are not replaced.
    */
-  async add(row: PendingSignIn, now: Date): Promise<boolean> {
-    return this.database.guarded('sign_ins', async (query) => {
+  async add(row: PendingSignIn, now: Date): Promise<void> {
+    const { purpose, network } = row
+    const site = siteOf(network)
+    await this.database.guarded('pending_sign_ins', async (query) => {
       await sweep(query, now)
-      const ofNetwork: readonly { id: string }[] = await query('pending_sign_ins')
-        .where({ network: row.network })
-        .orderBy('expires')
-        .select('id')
-      const excess = ofNetwork.slice(0, Math.max(0, ofNetwork.length - maxPending.network + 1)).map(({ id }) => id)
-      await query('pending_sign_ins').whereIn('id', excess).delete()
-      const [total] = await query('pending_sign_ins').count<{ count: number | string }[]>({ count: '*' })
-      if (Number(total?.count) >= maxPending.all) return false
-      await query('pending_sign_ins').insert(writeRow(columns, row))
-      return true
+      if (await isFull(query, { purpose, site, network }, maxPending.network)) {
+        await dropOne(query, { purpose, site, network }, ['id'])
+      } else if (await isFull(query, { purpose }, maxPending.all)) {
+        await dropOne(query, { purpose }, ['site', 'network', 'id'])
+      }
+      await query('pending_sign_ins').insert({ ...writeRow(columns, row), site })
     })
   }
 
@@ -70,6 +69,30 @@ export class PendingSignInsTable {
   async sweep(now: Date): Promise<void> {
     await this.database.run((query) => sweep(query, now))
   }
+}
+
+/** The /48 of an IPv6 network, which whoever has many networks often has as a whole. Another network is its own. */
+function siteOf(network: string): string {
+  return network.split(':', 3).join(':')
+}
+
+async function isFull(query: Knex, rows: StoredRow, max: number): Promise<boolean> {
+  const [total] = await query('pending_sign_ins').where(rows).count<{ count: number | string }[]>({ count: '*' })
+  return Number(total?.count) >= max
+}
+
+/** Deletes a row: of the value of each column in turn that most rows have, and of equal ones that of the oldest row. */
+async function dropOne(query: Knex, rows: StoredRow, by: readonly string[]): Promise<void> {
+  let found = rows
+  for (const column of by) {
+    const most: StoredRow | undefined = await query('pending_sign_ins')
+      .where(found)
+      .groupBy(column)
+      .orderByRaw('count(*) desc, min(expires)')
+      .first(column)
+    found = { ...found, ...most }
+  }
+  await query('pending_sign_ins').where(found).delete()
 }
 
 async function sweep(query: Knex, now: Date): Promise<void> {

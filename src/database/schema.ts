@@ -652,10 +652,13 @@ export async function addSignInsByOthers(query: Knex): Promise<void> {
     table.text('id').primary()
     table.text('purpose').notNullable()
     table.text('network').notNullable()
+    // The /48 of an IPv6 network.
+    table.text('site').notNullable()
     table.text('data').notNullable()
     table.bigInteger('expires').notNullable().index()
-    table.index(['network', 'expires'])
+    table.index(['purpose', 'site', 'network', 'expires'])
   })
+  await query('guards').insert({ name: 'pending_sign_ins' })
   await query.schema.alterTable('console_sessions', (table) => {
     table.boolean('two_step').notNullable().defaultTo(false)
   })

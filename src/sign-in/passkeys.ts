@@ -101,7 +101,7 @@ export class Passkeys {
 
   /**
    * Begins a sign-in by any passkey of this site, whoever has it: nothing depends on the name of an account. Rejects
-   * with `throttled` if the network has begun too many, and with `busy` if all networks have. `address`: the client's.
+   * with `throttled` if the network has begun too many. `address`: the client's.
    */
   async beginSignIn(site: PasskeySite, address: string): Promise<PasskeyRequest<RequestOptions>> {
     const { challenge, session } = await this.#begin('passkey', address, { site })
@@ -244,8 +244,8 @@ export class Passkeys {
     const now = this.#now()
     const expires = new Date(now + passkeyTime)
     const row = { id: digestOf(session), purpose, network, data: { ...facts, challenge }, expires }
-    if (await this.#store.pendingSignIns.add(row, new Date(now))) return { challenge, session }
-    throw new GatewayError('busy', { op: 'sign in', reason: 'too many sign-ins have begun, try again later' })
+    await this.#store.pendingSignIns.add(row, new Date(now))
+    return { challenge, session }
   }
 
   #count(network: string): void {

@@ -283,8 +283,7 @@ export class SingleSignOn {
       data,
       expires: new Date(now + pendingTime),
     }
-    if (await this.options.store.pendingSignIns.add(row, new Date(now))) return
-    throw new GatewayError('throttled', { op: 'sign in', reason: 'too many sign-ins have begun', retryAfter: 60 })
+    await this.options.store.pendingSignIns.add(row, new Date(now))
   }
 
   /** What `#keep` has kept, once, for the browser that began it. */

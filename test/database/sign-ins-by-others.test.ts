@@ -77,7 +77,7 @@ for (const engine of engines) {
 
     void s.test('a pending sign-in is taken once, for its purpose, before it expires', async (t) => {
       const { pendingSignIns } = await fresh(t)
-      t.equal(await pendingSignIns.add(pending({}), now), true)
+      await pendingSignIns.add(pending({}), now)
       t.equal(await pendingSignIns.take('a', 'passkey', now), undefined)
       const taken = await Promise.all([1, 2, 3].map(() => pendingSignIns.take('a', 'provider', now)))
       t.same(
@@ -91,29 +91,42 @@ for (const engine of engines) {
       t.equal(await pendingSignIns.take('a', 'provider', now), undefined, 'it was swept')
     })
 
-    void s.test('pending sign-ins of one network replace its oldest', async (t) => {
+    void s.test('pending sign-ins of one network replace its oldest of their purpose', async (t) => {
       const { pendingSignIns } = await fresh(t)
       await pendingSignIns.add(pending({ id: 'other', network: '192.0.2.2' }), now)
+      await pendingSignIns.add(pending({ id: 'code', purpose: 'provider-code' }), now)
       for (let n = 0; n <= maxPending.network; n++) {
         await pendingSignIns.add(pending({ id: `${n}`, expires: new Date(20_000 + n) }), now)
       }
       t.equal(await pendingSignIns.take('0', 'provider', now), undefined)
       t.match(await pendingSignIns.take('1', 'provider', now), { id: '1' })
       t.match(await pendingSignIns.take('other', 'provider', now), { id: 'other' })
+      t.match(await pendingSignIns.take('code', 'provider-code', now), { id: 'code' })
     })
 
-    void s.test('pending sign-ins of all networks together are limited', async (t) => {
+    void s.test('a flood of pending sign-ins replaces its own', async (t) => {
       const location = await engine.newDatabase(t)
       const store = await openStore(location)
       t.teardown(() => store.close())
-      await engine.query(
-        location,
-        `insert into pending_sign_ins (id, purpose, network, data, expires)
-         with recursive number(n) as (select 1 union all select n + 1 from number where n < ${maxPending.all})
-         select n, 'provider', n, '{}', 30000 from number`,
-      )
-      t.equal(await store.pendingSignIns.add(pending({}), now), false)
-      t.equal(await store.pendingSignIns.add(pending({}), new Date(30_000)), true, 'the others have expired')
+      const { pendingSignIns } = store
+      const numbers = `with recursive number(n) as (select 1 union all select n + 1 from number where n < 5000)`
+      const flood = (network: string, site: string, first: string) =>
+        engine.query(
+          location,
+          `insert into pending_sign_ins (id, purpose, network, site, data, expires) ${numbers}
+           select '${first}' || n, 'provider', ${network}, ${site}, '{}', 30000 + n from number`,
+        )
+      // Each of a network of its own, of which the first half is in one /48.
+      await flood(`'2001:db8:1:' || n || '::/64'`, `'2001:db8:1'`, 'v6-')
+      await flood(`n`, `n`, 'v4-')
+      await pendingSignIns.add(pending({}), now)
+      await pendingSignIns.add(pending({ id: 'b', network: '2001:db8:1:5::/64', expires: new Date(40_000) }), now)
+      await pendingSignIns.add(pending({ id: 'c', network: '2001:db8:2:1::/64' }), now)
+      for (const id of ['a', 'b', 'c', 'v6-3', 'v4-1', 'v4-5000']) {
+        t.match(await pendingSignIns.take(id, 'provider', now), { id })
+      }
+      for (const id of ['v6-1', 'v6-2']) t.equal(await pendingSignIns.take(id, 'provider', now), undefined)
+      t.equal(await pendingSignIns.take('v6-5', 'provider', now), undefined, 'its network had two')
     })
   })
 }

@@ -34,12 +34,7 @@ const flooded = coreRefusal(
   { detail: 'sign_in_throttled' },
   'the network of the client has begun too many within a minute',
 )
-const beginRefusals: readonly Refusal[] = [
-  passkeysOff,
-  noSite,
-  flooded,
-  coreRefusal('busy', { reason: 'too many sign-ins have begun, try again later' }),
-]
+const beginRefusals: readonly Refusal[] = [passkeysOff, noSite, flooded]
 const finishRefusals: readonly Refusal[] = [passkeyRefused, ...admissionRefusals]
 const noPasskeys: Refusal = { code: 400, text: 'the user has no passkeys', error: 'record_missing' }
 const unknownPasskey: Refusal = { code: 404, text: 'passkey not found', error: 'record_missing' }
