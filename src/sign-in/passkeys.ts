@@ -6,13 +6,13 @@ import { createHash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import type { Users } from '../accounts/users.js'
 import type { SignInProof } from '../accounts/proof.js'
-import { put } from '../base/bounded-tables.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import type { PasskeyRow } from '../database/passkeys.js'
 import type { SignInPurpose } from '../database/pending-sign-ins.js'
 import type { UserRow } from '../database/tables/accounts.js'
 import type { Store } from '../database/tables.js'
 import { networkOf } from '../net/addresses.js'
+import { Beginnings } from './beginnings.js'
 import {
   algorithms,
   creationOptions,
@@ -57,9 +57,6 @@ interface Attestation {
   readonly transports?: readonly string[] | null | undefined
 }
 
-/** Beginnings of one network within `time` milliseconds, in this process. Others are refused. */
-export const begunLimit = { count: 60, time: 60_000 }
-
 /** Maximum per account. */
 const maxPerUser = 100
 const maxNameLength = 255
@@ -86,9 +83,7 @@ interface PasskeysOptions {
 }
 
 export class Passkeys {
-  /** How often networks have begun something, and since when that is counted. */
-  readonly #begun = new Map<string, { readonly since: number; readonly count: number }>()
-
+  readonly #beginnings: Beginnings
   readonly #users: PasskeysOptions['users']
   readonly #store: PasskeysOptions['store']
   readonly #now: () => number
@@ -97,6 +92,7 @@ export class Passkeys {
     this.#users = users
     this.#store = store
     this.#now = now
+    this.#beginnings = new Beginnings(now)
   }
 
   /**
@@ -239,24 +235,13 @@ export class Passkeys {
     facts: Pick<Pending, 'site' | 'userId'> & Partial<Pick<Pending, 'name'>>,
   ): Promise<{ readonly challenge: string; readonly session: string }> {
     const network = networkOf(address)
-    this.#count(network)
+    this.#beginnings.count(network)
     const [challenge, session] = [randomText(), randomText()]
     const now = this.#now()
     const expires = new Date(now + passkeyTime)
     const row = { id: digestOf(session), purpose, network, data: { ...facts, challenge }, expires }
     await this.#store.pendingSignIns.add(row, new Date(now))
     return { challenge, session }
-  }
-
-  #count(network: string): void {
-    const now = this.#now()
-    const known = this.#begun.get(network)
-    const { since, count } = known && now - known.since < begunLimit.time ? known : { since: now, count: 0 }
-    if (count >= begunLimit.count) {
-      const retryAfter = Math.ceil((since + begunLimit.time - now) / 1000)
-      throw new GatewayError('throttled', { op: 'sign in', detail: 'sign_in_throttled', retryAfter })
-    }
-    put(this.#begun, network, { since, count: count + 1 })
   }
 
   /** What has begun, which cannot be completed again. */

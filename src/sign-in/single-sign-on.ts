@@ -12,6 +12,7 @@ import type { IdentityRow } from '../database/identities.js'
 import type { SignInPurpose } from '../database/pending-sign-ins.js'
 import type { Store } from '../database/tables.js'
 import { networkOf } from '../net/addresses.js'
+import { Beginnings } from './beginnings.js'
 import { ProviderAccounts, shownIdentity } from './provider-accounts.js'
 import { providerFacts, type SsoSettings } from './provider-facts.js'
 import type { Provider, ProviderAnswer, SignInChecks } from './provider.js'
@@ -89,11 +90,13 @@ export class SingleSignOn {
   /** Loaded at its first use: its libraries take ten megabytes. */
   #provider: Promise<Provider> | undefined
   readonly #accounts: ProviderAccounts
+  readonly #beginnings: Beginnings
   readonly #now: () => number
   readonly #queue = new PQueue({ concurrency: maxRunning })
 
   constructor(private readonly options: SingleSignOnOptions) {
     this.#now = options.now ?? Date.now
+    this.#beginnings = new Beginnings(this.#now)
     this.#accounts = new ProviderAccounts(options)
   }
 
@@ -101,7 +104,7 @@ export class SingleSignOn {
    * Begins a sign-in. Resolves to the page of the provider, and to the secret that the browser must have in a cookie.
    * `session`: that of the console whose user links an identity. `fresh`: the user must sign in at the provider, if
    * that was more than ten minutes ago. Rejects with the details `provider_off` and `provider_failed`, and with
-   * `throttled`.
+   * `throttled` if the network has begun too many.
    */
   async begin(
     { method, redirectUri, session, after }: Pick<Begun, 'method' | 'redirectUri' | 'session' | 'after'>,
@@ -109,6 +112,7 @@ export class SingleSignOn {
     fresh: boolean,
   ): Promise<{ readonly page: URL; readonly secret: string }> {
     const facts = providerFacts(this.options.settings)
+    this.#beginnings.count(networkOf(browser.address))
     const secret = browser.secret ?? newSecret()
     const checks: SignInChecks = { state: newSecret(), nonce: newSecret(), verifier: newSecret() }
     const page = await this.#limited((provider) => provider.signInPage(facts, redirectUri, checks, fresh))

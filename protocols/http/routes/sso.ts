@@ -42,7 +42,11 @@ const anyReason = { reason: '…' }
 const providerRefusals: readonly Refusal[] = [
   coreRefusal('denied', { detail: 'provider_off' }),
   coreRefusal('invalid', { detail: 'provider_failed', ...anyReason }, 'the provider cannot be used, or has refused'),
-  coreRefusal('throttled', anyReason, 'too many sign-ins have begun'),
+  coreRefusal(
+    'throttled',
+    { detail: 'sign_in_throttled' },
+    'the network of the client has begun too many within a minute, or too many of it wait',
+  ),
 ]
 const callbackRefusals: readonly Refusal[] = [
   ...providerRefusals,
