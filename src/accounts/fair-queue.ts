@@ -1,7 +1,7 @@
 /**
- * The queues of slow hashes and of questions to a directory. scrypt runs in the threads that also read and write files,
- * so one hash is computed at a time, whoever asks for it. `p-queue` knows the priority of each job, but not how many
- * its party has had.
+ * The queues of slow hashes, and of questions to a directory or provider. scrypt runs in the threads that also read and
+ * write files, so one hash is computed at a time, whoever asks for it. `p-queue` knows the priority of each job, but
+ * not how many its party has had.
  */
 import { GatewayError } from '../base/errors.js'
 import { throwIfAborted } from '../base/cancellation.js'
@@ -43,9 +43,9 @@ interface WaitingParty {
 }
 
 /**
- * Runs one job at a time, or `concurrency`. The party with the fewest jobs, recent and waiting, is served first, so
- * that a new party waits for a few jobs, however many parties go on asking. Equal parties are served in the order in
- * which they came, or in the opposite order if many wait.
+ * Runs one job at a time, or `concurrency`, of which one party has at most `perParty`. The party with the fewest jobs,
+ * recent and waiting, is served first, so that a new party waits for a few jobs, however many parties go on asking.
+ * Equal parties are served in the order in which they came, or in the opposite order if many wait.
  */
 export class FairQueue {
   /** The parties that wait, in the order in which they came. */
@@ -60,6 +60,7 @@ export class FairQueue {
   constructor(
     now: () => number = () => performance.now(),
     private readonly concurrency = 1,
+    private readonly perParty = concurrency,
   ) {
     this.#recent = new RecentCounts(memory, now)
   }
@@ -72,7 +73,7 @@ export class FairQueue {
     throwIfAborted(signal)
     const isKnown = 'account' in party
     const key = isKnown ? `account ${party.account}` : party.network
-    if (this.#running.length < this.concurrency) this.#begin(key)
+    if (this.#running.length < this.concurrency && this.#runningOf(key) < this.perParty) this.#begin(key)
     else await this.#wait(key, isKnown, signal)
     try {
       return await work()
@@ -87,10 +88,14 @@ export class FairQueue {
     this.#recent.add(key)
   }
 
+  #runningOf(key: string): number {
+    return this.#running.filter((other) => other === key).length
+  }
+
   /** Resolves when the job may start, and `#running` is set. */
   async #wait(key: string, isKnown: boolean, signal: AbortSignal | undefined): Promise<void> {
     const party = this.#waiting.get(key) ?? { key, isKnown, places: [] }
-    const places = party.places.length + this.#running.filter((other) => other === key).length
+    const places = party.places.length + this.#runningOf(key)
     if (places >= maxPlaces.perParty) throw tooManyAttempts(1)
     let onAbort: () => void = () => undefined
     const turn = new Promise<void>((resolve, reject) => {
@@ -141,7 +146,7 @@ export class FairQueue {
   }
 
   #next(): WaitingParty | undefined {
-    const parties = [...this.#waiting.values()]
+    const parties = [...this.#waiting.values()].filter(({ key }) => this.#runningOf(key) < this.perParty)
     if (parties.length === 0) return undefined
     const cost =
       ++this.#started % oldestEvery === 0

@@ -1,7 +1,7 @@
 /** Single sign-on: sign-ins at a provider, from the first request of a browser to its session. */
 import { createHash, randomBytes } from 'node:crypto'
-import PQueue from 'p-queue'
 import type { Accounts } from '../accounts/accounts.js'
+import { FairQueue } from '../accounts/fair-queue.js'
 import type { SignInProof, Proved } from '../accounts/proof.js'
 import type { ShownIdentity } from '../accounts/identities.js'
 import { timingSafeEqualText } from '../accounts/timing-safe-text.js'
@@ -70,9 +70,8 @@ export type SsoOutcome = { readonly method: SsoMethod; readonly after: string } 
 const pendingTime = 10 * 60_000
 /** Characters of an ID token that are stored for the sign-out; one that is longer is not. */
 const maxIdToken = 16_384
-/** Answers of the provider that are asked for at once, and that wait for that. */
-const maxRunning = 8
-const maxWaiting = 100
+/** Codes that are redeemed at the provider at once, and those of one network. Others wait. */
+const maxRunning = { all: 8, network: 4 }
 /** The beginning of the ids by which identities are linked, which no subject of an identity is taken for. */
 export const linkPrefix = 'link-'
 
@@ -87,12 +86,11 @@ interface SingleSignOnOptions {
 }
 
 export class SingleSignOn {
-  /** Loaded at its first use: its libraries take ten megabytes. */
-  #provider: Promise<Provider> | undefined
+  #provider: Provider | undefined
   readonly #accounts: ProviderAccounts
   readonly #beginnings: Beginnings
   readonly #now: () => number
-  readonly #queue = new PQueue({ concurrency: maxRunning })
+  readonly #queue = new FairQueue(undefined, maxRunning.all, maxRunning.network)
 
   constructor(private readonly options: SingleSignOnOptions) {
     this.#now = options.now ?? Date.now
@@ -115,7 +113,8 @@ export class SingleSignOn {
     this.#beginnings.count(networkOf(browser.address))
     const secret = browser.secret ?? newSecret()
     const checks: SignInChecks = { state: newSecret(), nonce: newSecret(), verifier: newSecret() }
-    const page = await this.#limited((provider) => provider.signInPage(facts, redirectUri, checks, fresh))
+    const provider = await this.#loaded()
+    const page = await provider.signInPage(facts, redirectUri, checks, fresh)
     const { nonce, verifier } = checks
     const begun: Begun = { method, redirectUri, nonce, verifier, browser: digestOf(secret), session, after }
     await this.#keep('provider', checks.state, browser, begun)
@@ -134,7 +133,9 @@ export class SingleSignOn {
     const { method, after, nonce, verifier, redirectUri } = begun
     const callback = new URL(redirectUri)
     callback.search = query.toString()
-    const redeem = () => this.#limited((provider) => provider.redeem(facts, callback, { state, nonce, verifier }))
+    const provider = await this.#loaded()
+    const party = { network: networkOf(browser.address) }
+    const redeem = () => this.#queue.run({ party }, () => provider.redeem(facts, callback, { state, nonce, verifier }))
     if (method === 'link') {
       const shown = shownIdentity(await redeem())
       await this.#accounts.link(await this.#linkingUser(begun, browser), shown)
@@ -251,7 +252,8 @@ export class SingleSignOn {
     if (session === undefined) return undefined
     try {
       const facts = providerFacts(settings)
-      return await this.#limited((provider) => provider.signOutPage(facts, session.idToken, after))
+      const provider = await this.#loaded()
+      return await provider.signOutPage(facts, session.idToken, after)
     } catch (error) {
       log.warn({ err: error }, 'the session at the provider was not ended')
       return undefined
@@ -262,7 +264,8 @@ export class SingleSignOn {
   async endByProvider(logoutToken: string): Promise<void> {
     const { accounts, settings, store, log } = this.options
     const facts = providerFacts(settings)
-    const { issuer, subject, sid } = await this.#limited((provider) => provider.logoutRequest(facts, logoutToken))
+    const provider = await this.#loaded()
+    const { issuer, subject, sid } = await provider.logoutRequest(facts, logoutToken)
     const identity = subject === undefined ? undefined : accounts.identities.find(issuer, subject)
     if (subject !== undefined && identity === undefined) return
     const sessions = await (identity === undefined
@@ -305,12 +308,13 @@ export class SingleSignOn {
     return data
   }
 
-  /** Runs a request to the provider when fewer than the limit run. */
-  async #limited<T>(work: (provider: Provider) => Promise<T>): Promise<T> {
-    if (this.#queue.size >= maxWaiting) throw new GatewayError('throttled', { op: 'sign in', retryAfter: 10 })
-    this.#provider ??= import('./provider.js').then(({ Provider }) => new Provider(this.options.egress, this.#now))
-    const provider = await this.#provider
-    return this.#queue.add(() => work(provider))
+  /**
+   * Loaded at its first use: its libraries take ten megabytes. It asks once for metadata and keys, for all who need
+   * them, so that only codes take turns.
+   */
+  async #loaded(): Promise<Provider> {
+    const { Provider } = await import('./provider.js')
+    return (this.#provider ??= new Provider(this.options.egress, this.#now))
   }
 }
 

@@ -592,6 +592,29 @@ void t.test('FairQueue runs one call at a time, newcomers first, and limits the 
   t.equal(served.at(-1), 'after')
 })
 
+void t.test('FairQueue of several places keeps some for others than the network that has most', async (t) => {
+  const turns = new FairQueue(undefined, 3, 2)
+  const started: string[] = []
+  const ends = new Map<string, () => void>()
+  const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
+  const run = (network: string, name: string) =>
+    turns.run({ party: { network } }, () => {
+      started.push(name)
+      return new Promise<void>((resolve) => ends.set(name, resolve))
+    })
+  const jobs = [run('a', 'a1'), run('a', 'a2'), run('a', 'a3'), run('b', 'b1'), run('b', 'b2')]
+  await nextTurn()
+  t.same(started, ['a1', 'a2', 'b1'])
+  ends.get('b1')?.()
+  await nextTurn()
+  t.same(started, ['a1', 'a2', 'b1', 'b2'], 'the network with two waits on')
+  ends.get('a1')?.()
+  await nextTurn()
+  t.equal(started.at(-1), 'a3')
+  for (const end of ends.values()) end()
+  await Promise.all(jobs)
+})
+
 void t.test('FairQueue serves a newcomer and a known account before 33 networks that go on asking', async (t) => {
   const { served, add } = queue(t)
   for (let n = 0; n < 4; n++) await add({ account: 'ada' }, 'earlier')

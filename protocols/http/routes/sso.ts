@@ -211,7 +211,7 @@ export const ssoEndpoints = [
       } catch (error) {
         if (!isGatewayError(error)) throw error
         api.gateway.log.warn({ err: error }, 'a logout token of the provider was refused')
-        context.status = error.code === 'throttled' ? 503 : 400
+        context.status = 400
         context.body = ''
       }
     },
