@@ -75,13 +75,12 @@ export const singleSignOnSettings: SettingRows = {
     'A user whose name is the verified e-mail address of an identity gets it at its first sign-in.',
   ],
   sso_logout_provider: ['bool', 'false', 'public', 'Signing out of the console also ends the session at the provider.'],
-  sso_login_text: ['string', '', 'public', 'Text of the button on the sign-in page of the console.', notRead],
+  sso_login_text: ['string', '', 'public', 'Text of the button on the sign-in page of the console.'],
   sso_only: [
     'bool',
     'false',
     'public',
     'The sign-in page of the console shows no fields for a password, except at /@login?local.',
-    notRead,
   ],
   sso_recheck_days: [
     'number',

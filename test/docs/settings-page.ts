@@ -52,13 +52,15 @@ export function sources(): string[] {
 }
 
 /**
- * A key counts as read where it is a string literal of its own; the size of a queue counts where work of its kind
- * exists.
+ * A key counts as read where it is a string literal of its own, or a property of `settings` or `singleSignOn`, as in
+ * the console; the size of a queue counts where work of its kind exists.
  */
 export function isRead(key: string, texts: readonly string[]): boolean {
   const [, kind] = /^(.*)_task_threads_num$/.exec(key) ?? []
-  const sign = kind === undefined ? `'${key}'` : `.register('${kind}', `
-  return texts.some((text) => text.includes(sign))
+  const sign =
+    kind === undefined ? `'${key}'|\\b(?:settings|singleSignOn)\\??\\.${key}\\b` : `\\.register\\('${kind}', `
+  const pattern = new RegExp(sign)
+  return texts.some((text) => pattern.test(text))
 }
 
 function effectOf({ flag, inForce }: SettingDefinition): Effect {
