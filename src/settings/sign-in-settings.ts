@@ -22,7 +22,7 @@ export function groupMap(text: string): Readonly<Record<string, string>> {
 const notRead = { inForce: false }
 
 export const singleSignOnSettings: SettingRows = {
-  sso_login_enabled: ['bool', 'false', 'public', 'Clients offer single sign-on.'],
+  sso_login_enabled: ['bool', 'false', 'public', 'Users can sign in at the provider, and clients offer it.'],
   sso_login_platform: [
     'select',
     '',
