@@ -27,8 +27,7 @@ interface Import {
  * without a path is one of `src/`. `drivers/*` and `protocols/*` are the folders there without a line of their own. The
  * lists of all drivers and of all protocols, and the pages of the console, import every one: that is what they are.
  */
-const rules = new Map(
-  `
+const ruleLines = `
 base
 contract                  base
 net                       base contract
@@ -36,7 +35,7 @@ database                  base
 settings                  base contract net database
 audit                     base contract net database settings
 accounts                  base net database settings audit
-sign-in                   base net database accounts
+sign-in                   base contract net database settings accounts
 storage                   base contract database settings
 locks                     base database accounts
 cluster                   base contract database settings accounts storage locks
@@ -50,7 +49,6 @@ offline-downloads         base contract net database settings accounts storage m
 uploads                   base contract accounts transfer tree
 shares                    base contract net database audit accounts storage tree
 webhooks                  base contract net database audit
-sign-in                   base contract net database settings accounts
 installation              base contract net database settings accounts mounts tree offline-downloads shares
 gateway                   base contract net database settings audit accounts storage cluster locks mounts transfer download-urls search tree tasks offline-downloads uploads shares webhooks sign-in installation
 drivers/lib               base contract
@@ -95,11 +93,11 @@ web                       web/texts.ts web/api web/styles web/components web/ses
 bench                     base database tree test/servers
 tools                     installation protocols/index.ts cli
 `
-    .trim()
-    .split('\n')
-    .map((line) => line.split(/ +/).map(pathOf))
-    .map(([folder = '', ...allowed]) => [folder, allowed] as const),
-)
+  .trim()
+  .split('\n')
+  .map((line) => line.split(/ +/).map(pathOf))
+  .map(([folder = '', ...allowed]) => [folder, allowed] as const)
+const rules = new Map(ruleLines)
 
 /** `base` is `src/base`. */
 function pathOf(name: string): string {
@@ -153,6 +151,13 @@ void t.test('every import follows the rule of its folder', async (t) => {
     const reason = fault(each)
     if (reason !== undefined) t.fail(`${each.from} → ${each.to}: ${reason}`)
   }
+})
+
+void t.test('each folder has one rule, and one line on the page', async (t) => {
+  const page = readFileSync('docs/architecture.md', 'utf8')
+  const described = Array.from(page.matchAll(/^\| `([\w/-]+\/)`/gm), ([, folder]) => folder)
+  t.ok(described.length > 20, 'the lines were found')
+  for (const folders of [ruleLines.map(([folder]) => folder), described]) t.same([...new Set(folders)], folders)
 })
 
 void t.test('every rule is used, and the rules have no cycle', async (t) => {
