@@ -665,5 +665,5 @@ export async function addSignInsByOthers(query: Knex): Promise<void> {
   await query.schema.alterTable('user_groups', (table) => {
     table.boolean('require_provider').notNullable().defaultTo(false)
   })
-  await countChangesOf(query, { identities: 'accounts', passkeys: 'accounts' })
+  await countChangesOf(query, { identities: 'accounts' })
 }

@@ -2,7 +2,7 @@
 
 /**
  * Rows that a component holds in memory, and reads again after another process has changed them. `accounts`: users, SSH
- * keys, app passwords, identities, passkeys, console sessions and revoked tokens. `groups`: groups and their members.
+ * keys, app passwords, identities, console sessions and revoked tokens. `groups`: groups and their members.
  * `shares`: shares and their roots, not their visits. `tasks`: the requests to the owners of tasks, not the tasks.
  * `webhooks`: what is delivered where, not the deliveries.
  */

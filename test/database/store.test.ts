@@ -1037,7 +1037,7 @@ for (const engine of engines) {
         ['accounts', () => other.consoleSessions.sweep(new Date(1))],
         ['accounts', () => other.identities.add(identityRow({}), 9)],
         ['accounts', () => other.identities.see(1, { checked: new Date(1) })],
-        ['accounts', () => other.passkeys.add(passkeyRow({}), 9)],
+        [undefined, () => other.passkeys.add(passkeyRow({}), 9)],
         ['accounts', () => other.revokedTokens.insert('token', new Date())],
         ['accounts', () => other.users.delete(1)],
         ['locks', () => other.locks.grant(lock, () => undefined)],
