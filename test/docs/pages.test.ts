@@ -6,6 +6,7 @@ import t from 'tap'
 import { driverTypes } from '../../drivers/index.js'
 import { permissionBits } from '../../src/accounts/principal.js'
 import { endpoints } from '../../protocols/http/endpoints.js'
+import { admissionDetails } from '../../protocols/http/routes/auth.js'
 import { allSettings, isRead, settingsPage, settingsPagePath, sources } from './settings-page.js'
 
 void t.test('docs/settings.md is what `npm run docs` writes', async (t) => {
@@ -16,6 +17,12 @@ void t.test('the settings in force are those that a source reads', (t) => {
   const texts = sources()
   for (const { key, inForce } of allSettings) t.equal(isRead(key, texts), inForce, key)
   t.end()
+})
+
+void t.test('docs/audit.md says of each refusal of a sign-in what was wrong', async (t) => {
+  const page = await readFile('docs/audit.md', 'utf8')
+  const ofOthers = ['passkey_refused', 'identity_unknown', 'identity_refused', 'provider_failed', 'directory_silent']
+  for (const detail of [...admissionDetails, ...ofOthers]) t.match(page, new RegExp(`^\\|.*\`${detail}\`.* \\|`, 'm'))
 })
 
 void t.test('every link between pages leads to an existing file and heading', async (t) => {
