@@ -24,8 +24,8 @@ export interface PasskeyRow {
   readonly publicKey: Buffer
   /** Signatures that the authenticator had made at the latest sign-in; 0 if it does not count them. */
   readonly counter: number
-  /** Whether it is stored elsewhere too, such as in the account of a password manager. */
-  readonly backedUp: boolean
+  /** Whether it can be stored elsewhere too, such as in the account of a password manager: so it was registered. */
+  readonly backupEligible: boolean
   /** How clients reach the authenticator. */
   readonly transports: readonly string[]
   /** The model of the authenticator, as a UUID. */
@@ -42,7 +42,7 @@ const passkeyColumns: Columns<PasskeyRow> = {
   credentialId: text('credential_id'),
   publicKey: bytes('public_key'),
   counter: integer('counter'),
-  backedUp: bool('backed_up'),
+  backupEligible: bool('backup_eligible'),
   transports: wordList('transports'),
   aaguid: text('aaguid'),
   name: text('name'),
@@ -68,7 +68,7 @@ export class PasskeysTable extends CredentialsTable<PasskeyRow> {
   /** Stores what a sign-in has shown. False if the passkey was deleted, or its counter is another one by now. */
   async use(
     { id, counter }: Pick<PasskeyRow, 'id' | 'counter'>,
-    shown: Pick<PasskeyRow, 'counter' | 'backedUp' | 'lastUsed'>,
+    shown: Pick<PasskeyRow, 'counter' | 'lastUsed'>,
   ): Promise<boolean> {
     const changed = await this.database.run((query) =>
       query(this.table).where({ id, counter }).update(writeRow(this.columns, shown)),

@@ -640,7 +640,7 @@ export async function addSignInsByOthers(query: Knex): Promise<void> {
     table.text('credential_id').notNullable().unique()
     table.binary('public_key').notNullable()
     table.bigInteger('counter').notNullable()
-    table.boolean('backed_up').notNullable()
+    table.boolean('backup_eligible').notNullable()
     table.text('transports').notNullable()
     table.text('aaguid').notNullable()
     table.text('name').notNullable()

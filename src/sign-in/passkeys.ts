@@ -194,7 +194,7 @@ export class Passkeys {
       credentialId: id,
       publicKey: Buffer.from(publicKey),
       counter,
-      backedUp: made.credentialBackedUp,
+      backupEligible: made.credentialDeviceType === 'multiDevice',
       transports: knownTransports.filter((each) => response.transports?.includes(each)),
       aaguid: made.aaguid,
       name: begun.name,
@@ -273,13 +273,12 @@ export class Passkeys {
       }),
     )
     if (!verified) throw refusal('its signature is wrong')
-    const { newCounter: counter, credentialBackedUp: backedUp } = shown
-    // Devices that share a passkey do not share a counter.
-    const isShared = row.backedUp || backedUp
-    if (row.counter > 0 && counter <= row.counter && !isShared) {
+    const { newCounter: counter } = shown
+    // Devices that share a passkey do not share a counter. Whether they may, a copy must not say of itself.
+    if (row.counter > 0 && counter <= row.counter && !row.backupEligible) {
       throw refusal('its signature counter did not advance: it may have been copied')
     }
-    const used = await passkeys.use(row, { counter, backedUp, lastUsed: new Date(this.#now()) })
+    const used = await passkeys.use(row, { counter, lastUsed: new Date(this.#now()) })
     if (!used) throw refusal('it was used elsewhere at the same time')
     return user
   }

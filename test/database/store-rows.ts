@@ -41,7 +41,7 @@ export function passkeyRow(fields: Partial<PasskeyRow>): Omit<PasskeyRow, 'id'> 
     credentialId: 'AQID',
     publicKey: Buffer.from([1, 2, 3]),
     counter: 0,
-    backedUp: false,
+    backupEligible: false,
     transports: ['internal'],
     aaguid: '00000000-0000-0000-0000-000000000000',
     name: 'phone',

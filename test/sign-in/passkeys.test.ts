@@ -96,7 +96,7 @@ void t.test('a passkey is registered, and signs its user in without a name', asy
     last_used_at: /^\d{4}-/,
   })
   const [row] = await admin.gateway.store.passkeys.of(id)
-  t.match(row, { counter: 1, backedUp: false, transports: ['internal'] })
+  t.match(row, { counter: 1, backupEligible: false, transports: ['internal'] })
   const { options: more } = await beginRegistration(again)
   t.match(more.publicKey.excludeCredentials, [{ type: 'public-key', id: credential.id }], 'no second one beside it')
 })
@@ -204,6 +204,7 @@ void t.test('a copied authenticator is found by its counter; one that is synchro
   t.strictSame(await signIn(admin, authenticator, { counter: 1 }), refused)
   t.strictSame(await signIn(admin, authenticator, { counter: 0 }), refused)
   t.match(await signIn(admin, authenticator, { counter: 40 }), signedIn)
+  t.strictSame(await signIn(admin, authenticator, { counter: 3, backedUp: true }), refused, 'as a synchronized one')
 
   const bob = await admin.as('bob', [])
   const uncounted = new Authenticator(site, false)

@@ -14,7 +14,7 @@ const credential = z.object({
   id: bytes.refine(({ length }) => length > 0 && length <= 1023, 'its id is not one of WebAuthn'),
   publicKey: bytes.refine(({ length }) => length > 0 && length <= 4096, 'its key has no size of a key'),
   transport: z.array(z.string()).nullish(),
-  flags: z.object({ backupState: z.boolean().default(false) }).nullish(),
+  flags: z.object({ backupEligible: z.boolean().default(false) }).nullish(),
   authenticator: z.object({
     AAGUID: bytes.nullish(),
     signCount: z.int().min(0).max(0xffffffff).default(0),
@@ -75,7 +75,7 @@ async function passkeyOf(
     credentialId,
     publicKey,
     counter: authenticator.signCount,
-    backedUp: flags?.backupState ?? false,
+    backupEligible: flags?.backupEligible ?? false,
     transports: (transport ?? []).filter((each) => /^[a-z-]{1,20}$/.test(each)),
     aaguid: uuidOf(authenticator.AAGUID ?? Buffer.alloc(16)),
     name,
