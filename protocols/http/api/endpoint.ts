@@ -91,7 +91,7 @@ export interface EndpointDescription {
    * Whether the request needs a sign-in within the last ten minutes, because it changes or shows a credential that
    * outlives the session (docs/decisions/0042). The permanent token needs none.
    */
-  readonly recentSignIn?: true | ((request: Pick<Call, 'fields' | 'query'>) => boolean)
+  readonly recentSignIn?: true | ((request: Pick<Call, 'api' | 'fields' | 'query'>) => boolean)
   /**
    * The event of a request that changes something besides the tree, with the names of the fields that it has: the audit
    * records it. Requests for the tree have their events there.
@@ -194,7 +194,12 @@ export function endpoint<
   > & {
     readonly access: Who
     readonly recentSignIn?:
-      true | ((request: { readonly fields: Output<Fields>; readonly query: Output<Query> }) => boolean)
+      | true
+      | ((request: {
+          readonly api: HttpApi
+          readonly fields: Output<Fields>
+          readonly query: Output<Query>
+        }) => boolean)
     readonly fields?: Fields
     readonly parsesFields?: ParsesFields
     readonly query?: Query

@@ -35,7 +35,7 @@ async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint
   }
   if (caller instanceof Error) throw caller
   const answer = async () => {
-    if (caller && needsRecentSignIn(endpoint, request)) {
+    if (caller && needsRecentSignIn(endpoint, { api, ...request })) {
       if (!(await api.gateway.accounts.signIn.isRecent(caller))) throw refused(recentSignInRefusal)
     }
     return endpoint.answer({ api, context, ...request, principal: caller })
@@ -95,6 +95,6 @@ function isAllowed(access: Audience, { role }: Principal): boolean {
   return access !== 'user' || role !== 'guest'
 }
 
-function needsRecentSignIn({ recentSignIn }: Endpoint, request: Pick<Call, 'fields' | 'query'>): boolean {
+function needsRecentSignIn({ recentSignIn }: Endpoint, request: Pick<Call, 'api' | 'fields' | 'query'>): boolean {
   return typeof recentSignIn === 'function' ? recentSignIn(request) : recentSignIn === true
 }

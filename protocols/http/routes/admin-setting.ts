@@ -1,8 +1,11 @@
 /** Administration of settings. */
 import { z } from 'zod'
+import type { Principal } from '../../../src/accounts/principal.js'
+import type { SettingRow } from '../../../src/settings/settings.js'
 import { withRowErrors } from '../compat/admin-rows.js'
 import { settingData, settingObjects } from '../compat/setting-object.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
+import type { HttpApi } from '../api/http-api.js'
 import { badRequest, refused } from '../api/errors.js'
 import { coreRefusal } from '../api/refusals.js'
 import { integerValue, queryText, requiredText } from '../api/fields.js'
@@ -64,15 +67,13 @@ export const adminSettingEndpoints = [
     path: '/api/admin/setting/list',
     tag: 'Settings',
     summary: 'List the settings with their values, including private ones',
-    description: 'The permanent token is empty unless the user has signed in within the last ten minutes, or uses it.',
+    description:
+      'The permanent token and the secrets of the groups `singleSignOn` and `ldap` are empty unless the user has signed ' +
+      'in within the last ten minutes, or uses the permanent token.',
     access: 'admin',
     query: groupQuery,
     data: z.array(settingData).readonly(),
-    async answer({ api, principal, query }) {
-      const rows = settingObjects(api.gateway.settings.rows(), query)
-      if (await api.gateway.accounts.signIn.isRecent(principal)) return rows
-      return rows.map((row) => (row.key === tokenKey ? { ...row, value: '' } : row))
-    },
+    answer: async ({ api, principal, query }) => settingObjects(await rowsFor(api, principal), query),
   }),
 
   endpoint({
@@ -91,6 +92,7 @@ export const adminSettingEndpoints = [
     path: '/api/admin/setting/get',
     tag: 'Settings',
     summary: 'Get one or more settings',
+    description: 'Secrets are empty as in the list; for the permanent token, the request is refused.',
     access: 'admin',
     recentSignIn: ({ query }) => keysOf(query).includes(tokenKey),
     query: z.object({
@@ -99,8 +101,8 @@ export const adminSettingEndpoints = [
     }),
     data: z.union([settingData, z.array(settingData)]),
     refusals: [unknownKey],
-    answer({ api, query }) {
-      const rows = new Map(settingObjects(api.gateway.settings.rows()).map((row) => [row.key, row]))
+    async answer({ api, principal, query }) {
+      const rows = new Map(settingObjects(await rowsFor(api, principal)).map((row) => [row.key, row]))
       const settingNamed = (name: string) => {
         const row = rows.get(name)
         if (row === undefined) throw refused(unknownKey)
@@ -118,10 +120,15 @@ export const adminSettingEndpoints = [
     summary: 'Change the values of settings, atomically',
     description:
       'The body may also be the list itself. Other fields of a row and read-only settings are ignored. ' +
-      'Unknown keys are stored as deprecated settings.',
+      'Unknown keys are stored as deprecated settings. An empty secret of the groups `singleSignOn` and `ldap` leaves the ' +
+      'stored one. A recent sign-in is needed for `token`, and to change `webauthn_login_enabled` or a setting of these ' +
+      'groups.',
     access: 'admin',
     event: 'admin.setting',
-    recentSignIn: ({ fields }) => fields.settings.some(({ key }) => key === tokenKey),
+    recentSignIn({ api, fields }) {
+      const stored = new Map(api.gateway.settings.rows().map((row) => [row.key, row]))
+      return fields.settings.some(({ key, value }) => key === tokenKey || changesSignIn(stored.get(key), value))
+    },
     fields: savedRows,
     listField: 'settings',
     refusals: [
@@ -136,7 +143,11 @@ export const adminSettingEndpoints = [
     ],
     async answer({ api, fields: { settings: rows } }) {
       if (rows.length === 0) throw refused(nothingToSave)
-      await api.gateway.settings.set(new Map(rows.map(({ key, value }) => [key, value])))
+      const { settings } = api.gateway
+      const values = new Map(rows.map(({ key, value }) => [key, value]))
+      // Clients that save a whole page send back the secrets that were not shown.
+      for (const row of settings.rows()) if (isSignInSecret(row) && values.get(row.key) === '') values.delete(row.key)
+      await settings.set(values)
     },
   }),
 
@@ -170,4 +181,26 @@ export const adminSettingEndpoints = [
 /** The keys of a query for one or more settings. */
 function keysOf({ key, keys }: { readonly key: string; readonly keys: string }): readonly string[] {
   return key === '' ? keys.split(',') : [key]
+}
+
+/** The settings as this admin may see them. */
+async function rowsFor({ gateway }: HttpApi, principal: Principal): Promise<readonly SettingRow[]> {
+  const rows = gateway.settings.rows()
+  if (await gateway.accounts.signIn.isRecent(principal)) return rows
+  return rows.map((row) => (row.key === tokenKey || isSignInSecret(row) ? { ...row, value: '' } : row))
+}
+
+/** Whether it decides who can sign in without a password of this server. */
+function isOfSignIn({ key, group }: SettingRow): boolean {
+  return group === 'singleSignOn' || group === 'ldap' || key === 'webauthn_login_enabled'
+}
+
+function isSignInSecret(row: SettingRow): boolean {
+  return row.secret === true && isOfSignIn(row)
+}
+
+/** A secret is not compared: whether that needs a recent sign-in would tell whether a guess is right. */
+function changesSignIn(row: SettingRow | undefined, value: string): boolean {
+  if (row === undefined || !isOfSignIn(row)) return false
+  return isSignInSecret(row) ? value !== '' : value !== row.value
 }

@@ -39,7 +39,7 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/admin/import',
     '/api/admin/setting/get', // of the permanent token
     '/api/admin/setting/reset_token',
-    '/api/admin/setting/save', // of the permanent token
+    '/api/admin/setting/save', // of the permanent token, and of who can sign in
     '/api/admin/user/app_password/delete',
     '/api/admin/user/cancel_2fa',
     '/api/admin/user/create',
@@ -213,6 +213,65 @@ void t.test('the permanent token is neither shown nor changed after ten minutes;
   t.strictSame(await admin.post('/api/admin/setting/reset_token'), refusal)
   t.equal(admin.gateway.settings.get('token'), token)
   t.match(await admin.post('/api/admin/setting/save', [{ key: 'site_title', value: 'Ours' }]), { code: 200 })
+})
+
+void t.test('who can sign in by a provider, a directory or a passkey is not changed after ten minutes', async (t) => {
+  const admin = await serve(t)
+  const { settings } = admin.gateway
+  const secrets = ['sso_client_secret', 'ldap_manager_password']
+  const before = {
+    ldap_server: 'ldaps://directory.example',
+    sso_admin_groups: 'admins',
+    webauthn_login_enabled: 'false',
+  }
+  await settings.set(new Map([...secrets.map((key) => [key, `${key} here`] as const), ...Object.entries(before)]))
+  type Row = { readonly key: string; readonly value: string }
+  const shown = async () => {
+    const list = (await admin.get('/api/admin/setting/list?groups=7,8')).data as Row[]
+    const got = (await admin.get(`/api/admin/setting/get?keys=${secrets.join(',')}`)).data as Row[]
+    return [list.filter(({ key }) => secrets.includes(key)), got].map((rows) => rows.map(({ value }) => value))
+  }
+  const save = (rows: Readonly<Record<string, string>>) =>
+    admin.post('/api/admin/setting/save', {
+      settings: Object.entries(rows).map(([key, value]) => ({ key, value })),
+    })
+  const values = secrets.map((key) => `${key} here`)
+  t.strictSame(await shown(), [values, values])
+  moveClock(10 * minutes)
+  const hidden = secrets.map(() => '')
+  t.strictSame(await shown(), [hidden, hidden])
+  for (const changed of [
+    { ldap_server: 'ldaps://evil.example' },
+    { sso_admin_groups: 'everybody' },
+    { webauthn_login_enabled: 'true' },
+    { site_title: 'Ours', sso_login_enabled: 'true' },
+    { ldap_manager_password: 'another' },
+    { sso_client_secret: 'sso_client_secret here' }, // else a guess could be checked
+  ]) {
+    t.strictSame(await save(changed), refusal, Object.keys(changed).join())
+  }
+  t.notOk(settings.isStored('site_title'))
+  const page = { ...before, sso_client_secret: '', ldap_manager_password: '', share_preview: 'true' }
+  t.match(await save(page), { code: 200 }, 'a page with what it has shown, and another change')
+  t.equal(settings.get('share_preview'), 'true')
+  t.strictSame(
+    secrets.map((key) => settings.get(key)),
+    values,
+  )
+
+  moveClock(0)
+  const moved = { ldap_server: 'ldaps://other.example', ldap_manager_password: '' }
+  t.match(await save(moved), { code: 200 })
+  t.strictSame(
+    secrets.map((key) => settings.get(key)),
+    values,
+    'an empty secret leaves the stored one',
+  )
+  t.match(await save({ ldap_manager_password: 'another' }), { code: 200 })
+  t.strictSame(
+    ['ldap_server', 'ldap_manager_password'].map((key) => settings.get(key)),
+    [moved.ldap_server, 'another'],
+  )
 })
 
 void t.test('a secret of two-step verification is replaced with a code of the old one', async (t) => {
