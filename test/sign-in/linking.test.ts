@@ -49,6 +49,16 @@ void t.test('the web client of the family links an identity, signs in by it, and
   })
   t.match(await update(''), { code: 200 })
   t.same((await ann.get('/api/me/identities')).data, [])
+  t.match(await update(await provenId(browser, site.url)), { code: 200 })
+  const [again] = (await ann.get('/api/me/identities')).data as { id: number }[]
+  const events: object[] = []
+  site.gateway.audit.on((event) => void events.push(event))
+  t.match(await ann.post(`/api/me/identities/delete?id=${again?.id}`), { code: 200 })
+  t.match(
+    events,
+    [{ kind: 'admin.user', subject: 'ann', result: 'done', actor: { name: 'ann' } }],
+    'not a user of that id',
+  )
   t.match((await ann.get('/api/me')).data, { sso_id: '' })
   const gone = await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)
   t.match(gone.body, /not bound to any users/)

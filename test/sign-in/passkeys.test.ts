@@ -525,13 +525,24 @@ void t.test('sign-ins by passkeys are in the audit and, if they are refused, in 
   const authenticator = new Authenticator(site)
   const events: object[] = []
   admin.gateway.audit.on((event) => void events.push(event))
-  await register(ann, authenticator)
+  await register(ann, authenticator, {}, 'phone')
   await signIn(admin, authenticator)
   await signIn(admin, authenticator, { counter: 1 })
+  const [{ id } = { id: '' }] = await listed(ann)
+  await ann.post('/api/authn/rename_authn', { id, name: 'desk' })
+  const { id: annId } = admin.gateway.accounts.users.byName('ann')!
+  await admin.post(`/api/admin/user/passkey/delete?uid=${annId}`, { id })
+  await register(ann, new Authenticator(site))
+  const [{ id: second } = { id: '' }] = await listed(ann)
+  await ann.post('/api/authn/delete_authn', { id: second })
   const actor = { name: 'ann', protocol: 'http', address: '127.0.0.1' }
   t.match(events, [
-    { kind: 'admin.key', result: 'done', actor },
+    { kind: 'admin.key', subject: 'phone', result: 'done', actor },
     { kind: 'signin.ok', subject: 'passkey', result: 'done', actor },
     { kind: 'signin.refused', subject: 'passkey', result: 'refused', error: 'passkey_refused', actor },
+    { kind: 'admin.key', subject: 'phone → desk', result: 'done', actor },
+    { kind: 'admin.key', subject: 'ann: desk', result: 'done', actor: { name: 'admin' } },
+    { kind: 'admin.key', subject: 'Passkey', result: 'done', actor },
+    { kind: 'admin.key', subject: 'Passkey', result: 'done', actor },
   ])
 })

@@ -97,6 +97,8 @@ export interface EndpointDescription {
    * records it. Requests for the tree have their events there.
    */
   readonly event?: EventKind
+  /** The name of what the event is about, asked before the request and after it. Default: by its kind and the `id`. */
+  readonly about?: (request: Named) => NameFound
   /** Whether a user can call it who must set up two-step verification first, because a group requires that. */
   readonly setsUpTwoStep?: true
   /** The schema of the path's `{names}`. A mismatch is 404 `no such endpoint`. */
@@ -154,6 +156,13 @@ export interface Call<
   readonly params: Params
 }
 
+/** What an event is named by. */
+type Named<Fields = unknown, Query = unknown> = Pick<
+  Call<Fields, Query, unknown, Principal>,
+  'api' | 'fields' | 'query' | 'principal'
+>
+type NameFound = string | undefined | Promise<string | undefined>
+
 /** The requests of an endpoint that need no account: those about shares. A token is ignored, also a bad one. */
 interface ForVisitors<Asked, Answer> {
   /** Whether the request is one of them. */
@@ -190,7 +199,7 @@ export function endpoint<
 >(
   declaration: Omit<
     EndpointDescription,
-    'access' | 'recentSignIn' | 'fields' | 'parsesFields' | 'query' | 'headers' | 'data' | 'params'
+    'access' | 'recentSignIn' | 'about' | 'fields' | 'parsesFields' | 'query' | 'headers' | 'data' | 'params'
   > & {
     readonly access: Who
     readonly recentSignIn?:
@@ -200,6 +209,7 @@ export function endpoint<
           readonly fields: Output<Fields>
           readonly query: Output<Query>
         }) => boolean)
+    readonly about?: (request: Named<Output<Fields>, Output<Query>>) => NameFound
     readonly fields?: Fields
     readonly parsesFields?: ParsesFields
     readonly query?: Query

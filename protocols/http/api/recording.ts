@@ -27,7 +27,8 @@ const names: Partial<Record<EventKind, NameOf>> = {
 
 /**
  * Runs a request, and records its event before it is answered. The subject is the name that it had before, with the new
- * one after an arrow; of what is made, its id if the response has one that the request has not.
+ * one after an arrow; of what is made, its name, or its id if the response has one that the request has not.
+ * `nameNow`: the name of what the request is about. By default it is found by the kind and the id of the request.
  */
 export async function recorded<Result>(
   { gateway }: Pick<HttpApi, 'gateway'>,
@@ -35,11 +36,11 @@ export async function recorded<Result>(
   { actor }: Principal,
   request: Asked,
   work: () => Result | Promise<Result>,
+  nameNow: () => Promise<string | undefined> = async () => nameById(gateway, kind, request),
 ): Promise<Result> {
-  const id = idOf(request)
   // What cannot be looked up must not keep the request from being made, or from being recorded.
-  const name = async () => (id === undefined ? undefined : names[kind]?.(gateway, id))
-  const before = await name().catch(() => undefined)
+  const name = () => nameNow().catch(() => undefined)
+  const before = await name()
   const facts = { kind, actor, subject: before ?? subjectOf(request), fields: fieldsOf(request) }
   let result: Result
   try {
@@ -48,17 +49,18 @@ export async function recorded<Result>(
     await gateway.audit.record({ ...facts, result: resultOf(error), error: toErrorResponse(error).error })
     throw error
   }
-  const after = before === undefined ? undefined : await name().catch(() => undefined)
-  const isRenamed = after !== undefined && after !== before
-  const subject = isRenamed ? `${before} → ${after}` : (facts.subject ?? madeId(result))
+  const after = await name()
+  const isRenamed = before !== undefined && after !== undefined && after !== before
+  const subject = isRenamed ? `${before} → ${after}` : (before ?? after ?? facts.subject ?? madeId(result))
   await gateway.audit.record({ ...facts, subject, result: 'done' })
   return result
 }
 
-/** The id of a row in a request. */
-function idOf({ fields, query }: Asked): number | undefined {
+/** The name of the row whose id is in the request. */
+function nameById(gateway: ProtocolGateway, kind: EventKind, { fields, query }: Asked): ReturnType<NameOf> {
   const ids = [fields, query].filter(isRecord).map((part) => part.id)
-  return ids.find((id): id is number => typeof id === 'number')
+  const id = ids.find((each): each is number => typeof each === 'number')
+  return id === undefined ? undefined : names[kind]?.(gateway, id)
 }
 
 function madeId(result: unknown): string | undefined {

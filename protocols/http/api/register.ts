@@ -40,8 +40,9 @@ async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint
     }
     return endpoint.answer({ api, context, ...request, principal: caller })
   }
-  const { event } = endpoint
-  const data = await (caller && event ? recorded(api, event, caller, request, answer) : answer())
+  const { event, about } = endpoint
+  const name = caller && about && (async () => about({ api, principal: caller, ...request }))
+  const data = await (caller && event ? recorded(api, event, caller, request, answer, name) : answer())
   if (endpoint.plain === undefined) sendData(context, endpoint, data)
 }
 

@@ -156,6 +156,12 @@ export function credentialIdOf(id: string): string {
   return Buffer.from(id, 'base64').toString('base64url')
 }
 
+/** The name of the user's passkey of that id; undefined if there is none. */
+export async function passkeyName({ gateway }: HttpApi, userId: number, id: string): Promise<string | undefined> {
+  const rows = await gateway.passkeys.list(userId)
+  return rows.find(({ credentialId }) => credentialId === credentialIdOf(id))?.name
+}
+
 export function passkeyObject({ credentialId: id, aaguid, ...row }: PasskeyRow): z.input<typeof passkeyData> {
   return {
     id: Buffer.from(id, 'base64url').toString('base64'),

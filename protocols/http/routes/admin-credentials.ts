@@ -1,6 +1,6 @@
 /** Administration of SSH keys, app passwords and passkeys. */
 import { z } from 'zod'
-import { credentialIdOf, passkeyData, passkeyId, passkeyObject } from '../compat/passkey-objects.js'
+import { credentialIdOf, passkeyData, passkeyId, passkeyName, passkeyObject } from '../compat/passkey-objects.js'
 import { appPasswordData, appPasswordObject, keyData, keyObject } from '../compat/account-objects.js'
 import type { HttpApi } from '../api/http-api.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
@@ -108,6 +108,10 @@ export const adminCredentialEndpoints = [
     summary: 'Remove a passkey of a user; succeeds if it does not exist',
     access: 'admin',
     event: 'admin.key',
+    async about({ api, query, fields }) {
+      const name = await passkeyName(api, query.uid, fields.id)
+      return name && `${api.gateway.accounts.users.get(query.uid)?.username}: ${name}`
+    },
     recentSignIn: true,
     ...ownerQuery,
     fields: z.object({ id: passkeyId }),

@@ -3,10 +3,11 @@
  * the family; the others are extensions of this gateway, described in docs/passkeys.md.
  */
 import { z } from 'zod'
+import type { Principal } from '../../../src/accounts/principal.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
 import { flag, queryText, requiredText, signInBodyLimit } from '../api/fields.js'
-import type { Exchange } from '../api/http-api.js'
+import type { Exchange, HttpApi } from '../api/http-api.js'
 import { coreRefusal } from '../api/refusals.js'
 import { consoleSecretOf } from '../api/session-cookie.js'
 import {
@@ -20,6 +21,7 @@ import {
   noSite,
   passkeyData,
   passkeyId,
+  passkeyName,
   passkeyObject,
   passkeyRefused,
   passkeysOff,
@@ -164,6 +166,7 @@ export const passkeyEndpoints = [
     summary: 'Register a passkey of the current user',
     access: 'user',
     event: 'admin.key',
+    about: ownName,
     recentSignIn: true,
     ...inHeader,
     ...body,
@@ -197,6 +200,7 @@ export const passkeyEndpoints = [
     summary: 'Remove a passkey of the current user; succeeds if it does not exist',
     access: 'user',
     event: 'admin.key',
+    about: ownName,
     recentSignIn: true,
     fields: z.object({ id: passkeyId }),
     data: z.string(),
@@ -212,6 +216,7 @@ export const passkeyEndpoints = [
     summary: 'Change the name of a passkey of the current user',
     access: 'user',
     event: 'admin.key',
+    about: ownName,
     fields: z.object({ id: passkeyId, name: requiredText.meta({ example: 'phone' }).describe('At most 255 bytes.') }),
     refusals: [unknownPasskey, wrongName],
     async answer({ api, fields, principal }) {
@@ -221,6 +226,11 @@ export const passkeyEndpoints = [
     },
   }),
 ]
+
+/** The name of the passkey of the current user. */
+function ownName(request: { readonly api: HttpApi; readonly principal: Principal; readonly fields: { id: string } }) {
+  return passkeyName(request.api, request.principal.userId, request.fields.id)
+}
 
 function noStore(context: Exchange): void {
   context.set('Cache-Control', 'no-store')

@@ -235,6 +235,7 @@ export const ssoEndpoints = [
     summary: 'Unlink an identity',
     access: 'user',
     event: 'admin.user',
+    about: ({ principal }) => principal.username,
     recentSignIn: true,
     query: rowId,
     faultyQuery: 'id format invalid',
