@@ -8,7 +8,7 @@ import { timingSafeEqualText } from '../accounts/timing-safe-text.js'
 import { GatewayError, isGatewayError, hasDetail } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import type { Egress } from '../contract/driver-env.js'
-import type { IdentityRow } from '../database/identities.js'
+import type { IdentityRow, ProviderSessionRow } from '../database/identities.js'
 import type { SignInPurpose } from '../database/pending-sign-ins.js'
 import type { Store } from '../database/tables.js'
 import { networkOf } from '../net/addresses.js'
@@ -236,9 +236,17 @@ export class SingleSignOn {
     await this.#accounts.link(userId, shown)
   }
 
-  /** Unlinks an identity of the user, by default all of providers. `not_found`. */
+  /**
+   * Unlinks an identity of the user, by default all of providers, and ends the sessions that began by it. Rejects with
+   * `not_found`, and with the detail `identity_refused` for that with which the account was created.
+   */
   async unlink(userId: number, id?: number): Promise<void> {
+    const { accounts, store } = this.options
+    const rows = accounts.identities.of(userId).filter((row) => row.id === (id ?? row.id))
+    // The rows of the sessions are deleted with that of the identity.
+    const sessions = await Promise.all(rows.map((row) => store.providerSessions.of(row.id)))
     await this.#accounts.unlink(userId, id)
+    for (const session of sessions.flat()) await this.#end(userId, session)
   }
 
   /**
@@ -271,14 +279,21 @@ export class SingleSignOn {
     const sessions = await (identity === undefined
       ? store.providerSessions.ofSid(issuer, sid ?? '')
       : store.providerSessions.of(identity.id, sid))
-    for (const { identityId, credential, expires } of sessions) {
-      const userId = accounts.identities.get(identityId)?.userId
-      if (userId === undefined) continue
-      const [kind, id = ''] = credential.split(':')
-      if (kind === 'token') await accounts.tokens.revokeId(userId, id, expires)
-      else await accounts.consoleSessions.delete(userId, Number(id)).catch(ignoreMissing)
+    for (const session of sessions) {
+      const userId = accounts.identities.get(session.identityId)?.userId
+      if (userId !== undefined) await this.#end(userId, session)
     }
     log.info({ issuer, sessions: sessions.length }, 'the provider has ended sessions')
+  }
+
+  async #end(
+    userId: number,
+    { credential, expires }: Pick<ProviderSessionRow, 'credential' | 'expires'>,
+  ): Promise<void> {
+    const { tokens, consoleSessions } = this.options.accounts
+    const [kind, id = ''] = credential.split(':')
+    if (kind === 'token') await tokens.revokeId(userId, id, expires)
+    else await consoleSessions.delete(userId, Number(id)).catch(ignoreMissing)
   }
 
   async #keep(purpose: SignInPurpose, secret: string, { address }: SsoBrowser, data: object): Promise<void> {

@@ -122,6 +122,66 @@ void t.test('a verified e-mail address leads to the user of that name if the set
   t.equal(await signIn({ email_verified: true }), 200)
 })
 
+void t.test('an admin sees and unlinks identities, which ends what has begun by them', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  await useProvider(site, provider.issuer)
+  const ann = await site.as('ann', [])
+  const { users, identities } = site.gateway.accounts
+  const { id: uid } = users.byName('ann')!
+  const shown = { kind: 'oidc', issuer: provider.issuer, subject: 'ada-1', name: 'thief' } as const
+  const link = () => site.gateway.accounts.identities.link(uid, shown)
+  const signIn = async (method: string) => {
+    const browser = new Browser()
+    const isEnd = (to: URL) => to.pathname === '/@profile'
+    const { body } = await browser.go(`${site.url}/api/auth/sso?method=${method}&redirect=/@profile`, {}, isEnd)
+    const cookie = `tidegate_session=${browser.cookie(site.url, 'tidegate_session') ?? ''}`
+    return method === 'console'
+      ? { authorization: '', cookie }
+      : { authorization: body.includes('postMessage') ? posted(body, 'token') : 'none' }
+  }
+  const isIn = async (headers: Readonly<Record<string, string>>) => (await site.get('/api/me', headers)).code
+  const update = (ssoId: string) => site.post('/api/admin/user/update', { id: uid, username: 'ann', sso_id: ssoId })
+
+  await link()
+  await users.update(uid, { ssoId: 'ada-1' })
+  const sessions = [await signIn('sso_get_token'), await signIn('console')]
+  t.strictSame(await Promise.all(sessions.map(isIn)), [200, 200])
+  t.match(await update('ada-1'), { code: 200 }, 'as it is')
+  t.equal(identities.of(uid).length, 1)
+  t.match(await update(''), { code: 200 })
+  t.strictSame(await Promise.all(sessions.map(isIn)), [401, 401])
+  t.equal(await isIn(await signIn('sso_get_token')), 401, 'it is not bound any more')
+  t.match(await ann.get('/api/me'), { code: 200 }, 'what began by the password goes on')
+
+  await link()
+  const others = [await signIn('sso_get_token'), await signIn('console')]
+  const list = await site.get(`/api/admin/user/identity/list?uid=${uid}`)
+  t.match(list.data, [{ kind: 'oidc', issuer: provider.issuer, name: 'thief' }])
+  const [{ id } = { id: 0 }] = list.data as { id: number }[]
+  const remove = (who: number) => site.post(`/api/admin/user/identity/delete?uid=${who}`, { id })
+  const events: object[] = []
+  site.gateway.audit.on((event) => void events.push(event))
+  t.match(await remove(1), { code: 200 })
+  t.equal(identities.of(uid).length, 1, 'it is not that of this user')
+  t.match(await remove(99_999), { code: 404 })
+  t.match(await remove(uid), { code: 200 })
+  t.match(events, [{ subject: 'admin' }, { result: 'refused' }, { kind: 'admin.user', subject: 'ann', result: 'done' }])
+  t.strictSame(await Promise.all(others.map(isIn)), [401, 401])
+  t.strictSame((await site.get(`/api/admin/user/identity/list?uid=${uid}`)).data, [])
+  t.match(await site.get('/api/admin/user/identity/list?uid=99999'), { code: 404 })
+
+  await useProvider(site, provider.issuer, { sso_auto_register: 'true' })
+  provider.claims = { preferred_username: 'ada' }
+  t.equal(await isIn(await signIn('sso_get_token')), 200)
+  const ada = users.byName('ada')!
+  const refusal = { code: 400, message: /created with this identity/ }
+  t.match(await site.post('/api/admin/user/update', { id: ada.id, username: 'ada', sso_id: '' }), refusal)
+  const created = { id: identities.of(ada.id)[0]?.id }
+  t.match(await site.post(`/api/admin/user/identity/delete?uid=${ada.id}`, created), refusal)
+  t.equal(users.get(ada.id)?.ssoId, ada.ssoId)
+})
+
 void t.test('the console signs in, links and unlinks, and never leads to another site', async (t) => {
   const site = await serveSite(t)
   const provider = await LyingProvider.start(t)

@@ -1,8 +1,9 @@
-/** API representations of accounts, SSH keys and app passwords, and on whose behalf an account is changed. */
+/** API representations of accounts, SSH keys, app passwords and identities, and on whose behalf an account is changed. */
 import { z } from 'zod'
 import { lacksTwoStep } from '../../../src/accounts/admission.js'
 import type { AppPasswordRow } from '../../../src/accounts/app-passwords.js'
 import type { Requester } from '../../../src/accounts/fair-queue.js'
+import type { IdentityRow } from '../../../src/accounts/identities.js'
 import type { Principal } from '../../../src/accounts/principal.js'
 import type { KeyRow } from '../../../src/accounts/ssh-keys.js'
 import type { UserRow } from '../../../src/accounts/users.js'
@@ -135,6 +136,22 @@ export function keyObject(key: KeyRow): z.input<typeof keyData> {
     added_time: wireTime(key.added),
     last_used_time: wireTime(key.lastUsed),
   }
+}
+
+export const identityData = z
+  .object({
+    id: z.int(),
+    kind: z.enum(['oidc', 'oauth', 'ldap']),
+    issuer: z.string().describe('The provider or directory.'),
+    name: z.string().describe('The name of the account there when it was linked.'),
+    linked: timestamp,
+    last_used: timestamp.describe('Accurate to five minutes.'),
+  })
+  .meta({ id: 'Identity' })
+
+export function identityObject(row: IdentityRow): z.input<typeof identityData> {
+  const { id, kind, issuer, name, linked, lastUsed } = row
+  return { id, kind, issuer, name, linked: wireTime(linked), last_used: wireTime(lastUsed) }
 }
 
 export const appPasswordData = z

@@ -1,12 +1,21 @@
-/** Administration of SSH keys, app passwords and passkeys. */
+/** Administration of SSH keys, app passwords, passkeys, and identities at providers and directories. */
 import { z } from 'zod'
+import { isGatewayError } from '../../../src/base/errors.js'
 import { credentialIdOf, passkeyData, passkeyId, passkeyName, passkeyObject } from '../compat/passkey-objects.js'
-import { appPasswordData, appPasswordObject, keyData, keyObject } from '../compat/account-objects.js'
+import {
+  appPasswordData,
+  appPasswordObject,
+  identityData,
+  identityObject,
+  keyData,
+  keyObject,
+} from '../compat/account-objects.js'
 import type { HttpApi } from '../api/http-api.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused } from '../api/errors.js'
-import { paging, rowId, rowNumber } from '../api/fields.js'
+import { integerValue, paging, rowId, rowNumber } from '../api/fields.js'
 import { pageOf } from '../api/paging.js'
+import { coreRefusal } from '../api/refusals.js'
 import { pageData } from '../api/schemas.js'
 
 /** The query of endpoints for the credentials of one account. */
@@ -118,6 +127,40 @@ export const adminCredentialEndpoints = [
     refusals: [unknownOwner],
     async answer({ api, query, fields }) {
       await api.gateway.passkeys.delete(ownerOf(api, query.uid), credentialIdOf(fields.id))
+    },
+  }),
+
+  endpoint({
+    method: 'get',
+    path: '/api/admin/user/identity/list',
+    tag: 'Users',
+    summary: 'List the identities at providers and directories that are linked to a user',
+    access: 'admin',
+    ...ownerQuery,
+    data: z.array(identityData),
+    refusals: [unknownOwner],
+    answer: ({ api, query }) => api.gateway.accounts.identities.of(ownerOf(api, query.uid)).map(identityObject),
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/user/identity/delete',
+    tag: 'Users',
+    summary: 'Unlink an identity of a user, and end the sessions that began by it at the provider',
+    description: 'Succeeds if it does not exist. That with which the account was created is not unlinked.',
+    access: 'admin',
+    event: 'admin.user',
+    about: ({ api, query }) => api.gateway.accounts.users.get(query.uid)?.username,
+    recentSignIn: true,
+    ...ownerQuery,
+    fields: z.object({ id: integerValue }),
+    refusals: [unknownOwner, coreRefusal('denied', { detail: 'identity_refused', reason: '…' })],
+    async answer({ api, query, fields }) {
+      try {
+        await api.gateway.singleSignOn.unlink(ownerOf(api, query.uid), fields.id)
+      } catch (error) {
+        if (!isGatewayError(error, 'not_found')) throw error
+      }
     },
   }),
 ]

@@ -158,12 +158,17 @@ export const adminUserEndpoints = [
     summary: 'Change an account; absent fields are unchanged',
     description:
       'Changing the name or the password, or disabling the account, ends all sessions of the user. Changes of its groups ' +
-      'and grants end none: they are in force at once. Nobody can lock out the own account by `allow_from` or `expires`.',
+      'and grants end none: they are in force at once. Nobody can lock out the own account by `allow_from` or `expires`. ' +
+      'Another `sso_id`, or none, unlinks all identities at providers.',
     access: 'admin',
     event: 'admin.user',
     recentSignIn: true,
     fields: changedUser,
-    refusals: [...accountRefusals, unknownUser],
+    refusals: [
+      ...accountRefusals,
+      unknownUser,
+      coreRefusal('denied', { detail: 'identity_refused', reason: '…' }, '`sso_id` is that of the identity that stays'),
+    ],
     async answer({ api, context, fields, principal }) {
       const { gateway } = api
       const { id, password, base_path: basePath, sso_id: ssoId, granted_only: onlyGranted, ...others } = fields
@@ -175,7 +180,10 @@ export const adminUserEndpoints = [
         accounts.admission.assertStaysIn(id, changes, api.clientOf(context.req).address)
       }
       const rights = rightsOf(gateway, id, ids, list)
+      const former = accounts.users.get(id)?.ssoId
       await withRowErrors(unknownUser, async () => {
+        // First: it empties `sso_id`.
+        if (former !== undefined && (ssoId ?? former) !== former) await gateway.singleSignOn.unlink(id)
         await accounts.users.update(id, changes, requesterOf(principal, context), rights)
       })
     },

@@ -8,11 +8,10 @@ import { logUnexpected, refused, toErrorResponse, withResponses } from '../api/e
 import { oneTimeCode, queryText, requiredText, rowId, signInBodyLimit } from '../api/fields.js'
 import type { Exchange, HttpApi } from '../api/http-api.js'
 import { accountChanged, coreRefusal, recentSignInRefusal } from '../api/refusals.js'
-import { timestamp } from '../api/schemas.js'
 import { consoleSecretOf, setSessionCookie } from '../api/session-cookie.js'
 import { codePage, openerPage, secretHeaders } from '../site/sso-pages.js'
 import { sendErrorPage } from '../site/pages.js'
-import { wireTime } from '../compat/object.js'
+import { identityData, identityObject } from '../compat/account-objects.js'
 import { admissionDetails } from './auth.js'
 
 const cookieName = 'tidegate_sso'
@@ -91,17 +90,6 @@ function callback(path: `/${string}`) {
       }),
   })
 }
-
-const identityData = z
-  .object({
-    id: z.int(),
-    kind: z.enum(['oidc', 'oauth', 'ldap']),
-    issuer: z.string().describe('The provider or directory.'),
-    name: z.string().describe('The name of the account there when it was linked.'),
-    linked: timestamp,
-    last_used: timestamp.describe('Accurate to five minutes.'),
-  })
-  .meta({ id: 'Identity' })
 
 const identityMissing: Refusal = { code: 404, text: 'identity not found', error: 'record_missing' }
 
@@ -223,16 +211,13 @@ export const ssoEndpoints = [
     summary: 'List the identities at providers and directories that are linked to the current user',
     access: 'user',
     data: z.array(identityData),
-    answer: ({ api, principal }) =>
-      api.gateway.accounts.identities.of(principal.userId).map(({ id, kind, issuer, name, linked, lastUsed }) => {
-        return { id, kind, issuer, name, linked: wireTime(linked), last_used: wireTime(lastUsed) }
-      }),
+    answer: ({ api, principal }) => api.gateway.accounts.identities.of(principal.userId).map(identityObject),
   }),
   endpoint({
     method: 'post',
     path: '/api/me/identities/delete',
     tag: 'Own account',
-    summary: 'Unlink an identity',
+    summary: 'Unlink an identity, and end the sessions that began by it at the provider',
     access: 'user',
     event: 'admin.user',
     about: ({ principal }) => principal.username,

@@ -432,6 +432,16 @@ const table: Readonly<Record<string, Row>> = {
     codes: adminOnly,
     call: (stage) => ({ ...stage.of(stage.somebody, 'uid'), body: { id: 'AAAA' } }),
   },
+  'get /api/admin/user/identity/list': { codes: adminOnly, call: (stage) => stage.of(stage.somebody, 'uid') },
+  'post /api/admin/user/identity/delete': {
+    codes: adminOnly,
+    call: async (stage) => {
+      const { identities } = stage.gateway.accounts
+      const shown = { kind: 'oidc', issuer: 'https://idp.test', subject: stage.fresh(), name: 'x' } as const
+      const { id } = await identities.link(stage.somebody, shown)
+      return { ...stage.of(stage.somebody, 'uid'), body: { id } }
+    },
+  },
   'post /api/admin/user/cancel_2fa': { codes: adminOnly, call: (stage) => stage.of(stage.somebody) },
   'post /api/admin/user/del_cache': { codes: adminOnly, call: ({ path }) => ({ target: `${path}?username=somebody` }) },
   'post /api/admin/user/link_ldap': {
@@ -643,7 +653,16 @@ async function credentialsOf({ accounts, settings, store }: Gateway): Promise<ob
   const codes = await Promise.all(users.map(({ id }) => accounts.recoveryCodes.count(id)))
   const keys = await store.keys.all()
   const rights = [await store.groups.all(), await store.groups.members(), await store.grants.all()]
-  return { users, codes, keys, rights, appPasswords: await store.appPasswords.all(), token: settings.get('token') }
+  const identities = await store.identities.all()
+  return {
+    users,
+    codes,
+    keys,
+    rights,
+    identities,
+    appPasswords: await store.appPasswords.all(),
+    token: settings.get('token'),
+  }
 }
 
 void t.test('ten minutes after the sign-in no endpoint changes a credential', async (t) => {

@@ -44,6 +44,7 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/admin/user/cancel_2fa',
     '/api/admin/user/create',
     '/api/admin/user/delete',
+    '/api/admin/user/identity/delete',
     '/api/admin/user/link_ldap',
     '/api/admin/user/passkey/delete',
     '/api/admin/user/sshkey/delete',
