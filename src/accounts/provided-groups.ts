@@ -1,6 +1,7 @@
 /** Memberships that a provider or directory decides. Those that an admin has given are unchanged. */
 import { groupMap } from '../settings/sign-in-settings.js'
 import type { Group, Groups } from './groups.js'
+import type { Identities } from './identities.js'
 import type { Users } from './users.js'
 
 /**
@@ -13,7 +14,7 @@ export const providedAdmins = 'admins by provider'
 export interface ProvidedGroups {
   /** JSON: the names of groups here, by their names there. Empty: none. */
   readonly map: string
-  /** The groups there whose members are admins here. Empty: who is an admin is not managed. */
+  /** The groups there whose members are admins here. Empty: nobody, unless the user has identities elsewhere too. */
   readonly admins: readonly string[]
 }
 
@@ -33,18 +34,21 @@ export async function applyProvidedGroups(
   accounts: {
     readonly users: Pick<Users, 'update'>
     readonly groups: Pick<Groups, 'byName' | 'create' | 'of'>
+    readonly identities: Pick<Identities, 'of'>
   },
   userId: number,
   values: readonly string[],
   { map, admins }: ProvidedGroups,
 ): Promise<void> {
-  const { users, groups } = accounts
+  const { users, groups, identities } = accounts
   const byName = new Map<string, Group>()
   const there = new Set(values)
   const names = Object.entries(groupMap(map))
   const isAdmin = admins.some((name) => there.has(name))
   const managedNames = names.map(([, here]) => here)
-  if (admins.length > 0) managedNames.push(providedAdmins)
+  const issuers = new Set(identities.of(userId).map(({ issuer }) => issuer))
+  // The other one may have made the user an admin.
+  if (admins.length > 0 || issuers.size < 2) managedNames.push(providedAdmins)
   for (const name of managedNames) {
     const group = groups.byName(name)
     if (group !== undefined) byName.set(name, group)

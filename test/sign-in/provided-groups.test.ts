@@ -16,7 +16,8 @@ interface Me {
 async function annAtProvider(t: Test, settings: Readonly<Record<string, string>>) {
   const site = await serveSite(t)
   const provider = await LyingProvider.start(t)
-  await useProvider(site, provider.issuer, settings)
+  const use = (changes: Readonly<Record<string, string>>) => useProvider(site, provider.issuer, changes)
+  await use(settings)
   await site.as('ann', [])
   const { accounts } = site.gateway
   const id = accounts.users.byName('ann')?.id ?? 0
@@ -30,21 +31,25 @@ async function annAtProvider(t: Test, settings: Readonly<Record<string, string>>
     return (await site.get('/api/me', { authorization })).data as Me
   }
   const byPassword = () => site.post('/api/auth/login', { username: 'ann', password: 'password' })
-  return { site, accounts, id, begin, signIn, byPassword }
+  return { accounts, id, use, begin, signIn, byPassword }
 }
 
 void t.test('who is admin by the provider is one only after a sign-in there', async (t) => {
-  const { site, accounts, id, signIn, byPassword } = await annAtProvider(t, { sso_admin_groups: 'root' })
+  const { accounts, id, use, signIn, byPassword } = await annAtProvider(t, { sso_admin_groups: 'root' })
   t.match(await signIn({ groups: ['root'] }), { role: 2, groups: [{ name: 'admins by provider' }] })
   t.match(await byPassword(), { code: 400, message: /provider/ }, 'the provider may have taken it away since')
-  await useProvider(site, site.gateway.settings.get('sso_endpoint_name'), { sso_update_on_login: 'false' })
+  await use({ sso_update_on_login: 'false' })
   t.match(await signIn({ groups: [] }), { role: 0, groups: [] }, 'whatever is said of other groups')
   t.match(await byPassword(), { code: 200 })
+  t.match(await signIn({ groups: ['root'] }), { role: 2 })
+  await use({ sso_admin_groups: '' })
+  t.match(await signIn({ groups: ['root'] }), { role: 0 }, 'nobody is admin by the provider')
   t.same(accounts.groups.of(id).groups, [])
 })
 
 void t.test('a provider without a group of admins leaves the admins of the directory as they are', async (t) => {
   const { accounts, id, signIn } = await annAtProvider(t, {})
+  await accounts.identities.link(id, { kind: 'ldap', issuer: 'ldap:dc=test', subject: 'uuid', name: 'ann' })
   await applyProvidedGroups(accounts, id, ['cn=root'], { map: '', admins: ['cn=root'] })
   t.match(await signIn({ groups: [] }), { role: 2, groups: [{ name: 'admins by provider' }] })
   await applyProvidedGroups(accounts, id, [], { map: '', admins: ['cn=root'] })
