@@ -1,4 +1,4 @@
-/** API representations of accounts, SSH keys, app passwords and identities, and on whose behalf an account is changed. */
+/** API representations of accounts, SSH keys, app passwords and identities, and on whose behalf accounts change. */
 import { z } from 'zod'
 import { lacksTwoStep } from '../../../src/accounts/admission.js'
 import type { AppPasswordRow } from '../../../src/accounts/app-passwords.js'

@@ -1,8 +1,10 @@
-/** API representation of settings, and the numbers of their groups and flags. */
+/** API representation of settings, the numbers of their groups and flags, and which decide who can sign in. */
 import { z } from 'zod'
 import type { SettingRow } from '../../../src/settings/settings.js'
 import { namedNumber } from '../api/schemas.js'
 import { settingTypes, type SettingFlag, type SettingGroup } from '../../../src/settings/settings-table.js'
+
+export type { SettingRow } from '../../../src/settings/settings.js'
 
 export const groupNumbers = {
   single: 0,
@@ -56,4 +58,23 @@ function settingObject(row: SettingRow, index: number): SettingObject {
     ...{ key, value, help, type, options: options.join(',') },
     ...{ group: groupNumbers[group], flag: flagNumbers[flag], index, in_force: inForce },
   }
+}
+
+/** Whether it decides who can sign in without a password of this server. */
+function isOfSignIn({ key, group }: SettingRow): boolean {
+  return group === 'singleSignOn' || group === 'ldap' || key === 'webauthn_login_enabled'
+}
+
+/** Whether it is a secret at a provider or directory. */
+export function isSignInSecret(row: SettingRow): boolean {
+  return row.secret === true && isOfSignIn(row)
+}
+
+/**
+ * Whether storing the value changes who can sign in without a password of this server. An empty secret changes nothing.
+ * Others are not compared: whether that needs a recent sign-in would tell whether a guess is right.
+ */
+export function changesSignIn(row: SettingRow | undefined, value: string): boolean {
+  if (row === undefined || !isOfSignIn(row)) return false
+  return isSignInSecret(row) ? value !== '' : value !== row.value
 }

@@ -1,9 +1,14 @@
 /** Administration of settings. */
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
-import type { SettingRow } from '../../../src/settings/settings.js'
 import { withRowErrors } from '../compat/admin-rows.js'
-import { settingData, settingObjects } from '../compat/setting-object.js'
+import {
+  changesSignIn,
+  isSignInSecret,
+  settingData,
+  settingObjects,
+  type SettingRow,
+} from '../compat/setting-object.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import type { HttpApi } from '../api/http-api.js'
 import { badRequest, refused } from '../api/errors.js'
@@ -188,19 +193,4 @@ async function rowsFor({ gateway }: HttpApi, principal: Principal): Promise<read
   const rows = gateway.settings.rows()
   if (await gateway.accounts.signIn.isRecent(principal)) return rows
   return rows.map((row) => (row.key === tokenKey || isSignInSecret(row) ? { ...row, value: '' } : row))
-}
-
-/** Whether it decides who can sign in without a password of this server. */
-function isOfSignIn({ key, group }: SettingRow): boolean {
-  return group === 'singleSignOn' || group === 'ldap' || key === 'webauthn_login_enabled'
-}
-
-function isSignInSecret(row: SettingRow): boolean {
-  return row.secret === true && isOfSignIn(row)
-}
-
-/** A secret is not compared: whether that needs a recent sign-in would tell whether a guess is right. */
-function changesSignIn(row: SettingRow | undefined, value: string): boolean {
-  if (row === undefined || !isOfSignIn(row)) return false
-  return isSignInSecret(row) ? value !== '' : value !== row.value
 }
