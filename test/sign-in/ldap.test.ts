@@ -300,7 +300,11 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     t.equal(sessionsOf('kim'), 0)
     await connection.closed
     t.same(rightsOf('kim'), { ...rightsOf('kim'), isAdmin: false, groups: [] })
-    t.equal(await statusOf(carol), 200, 'an admin has linked this account')
+    t.equal(
+      await statusOf(carol),
+      401,
+      'who is admin by the directory signs in there, also if an admin has linked the account',
+    )
     t.match(rightsOf('carol'), { isAdmin: false })
     t.equal(await statusOf(lou), 200)
 
