@@ -373,20 +373,26 @@ void t.test('symlinks that dangle or lead out of the folder of the user are not 
   t.equal((await ada('DELETE', '/nowhere')).status, 204, 'it can be removed')
 })
 
-void t.test('§9.10.4: a symlink with a missing target rejects LOCK, as it rejects PUT', async (t) => {
-  const running = await startGateway(t)
-  const send = sender(running)
-  const files = join(running.dataFolder, 'files')
-  await symlink('missing', join(files, 'nowhere'))
-  const lock = (path: string) => send('LOCK', path, {}, lockinfo('exclusive'))
-  t.match(await lock('/nowhere/'), { status: 409, headers: { 'lock-token': undefined } })
-  t.match(await lock('/nowhere'), { status: 403, headers: { 'lock-token': undefined } })
-  t.equal((await send('PUT', '/nowhere', {}, 'x')).status, 403)
-  t.same(running.gateway.locks.list(), [])
-  t.same(
-    (await readdir(files)).filter((name) => !name.startsWith('.')),
-    ['nowhere'],
-    'nothing was made',
-  )
-  t.equal((await send('DELETE', '/nowhere')).status, 204, 'the name is not locked')
-})
+void t.test(
+  '§9.10.4: LOCK of a symlink with a missing target makes and locks the target, as PUT makes it',
+  async (t) => {
+    const running = await startGateway(t)
+    const send = sender(running)
+    const files = join(running.dataFolder, 'files')
+    const made = async () => (await readdir(files)).filter((name) => !name.startsWith('.')).sort()
+    await symlink('missing', join(files, 'nowhere'))
+    await symlink('other', join(files, 'second'))
+    const lock = (path: string) => send('LOCK', path, {}, lockinfo('exclusive'))
+    t.match(await lock('/nowhere/'), { status: 409, headers: { 'lock-token': undefined } })
+    t.same(await made(), ['nowhere', 'second'], 'nothing was made')
+    t.match(await lock('/nowhere'), { status: 201, headers: { 'lock-token': /^<urn:uuid:/ } })
+    t.same(
+      running.gateway.locks.list().map(({ path }) => path),
+      ['/missing'],
+    )
+    t.equal((await send('PUT', '/nowhere', {}, 'x')).status, 423, 'the target is locked')
+    t.equal((await send('PUT', '/second', {}, 'x')).status, 201)
+    t.same(await made(), ['missing', 'nowhere', 'other', 'second'])
+    t.equal((await send('DELETE', '/nowhere')).status, 204, 'the name is not locked')
+  },
+)
