@@ -68,6 +68,29 @@ function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code
 }
 
+/** Milliseconds for which a connection waits for the locks of others. */
+const busyTimeout = 10_000
+
+interface SqliteConnection {
+  exec(sql: string, done: (error: Error | null) => void): void
+}
+
+/**
+ * Sets the pragmas of a new connection. WAL: other processes can read during a write. FULL: a completed write survives
+ * a power failure; otherwise a revoked token or an old password could work again after one. FULL syncs every commit, so
+ * the tables that are written for every file are in `Store.relaxed`, which does not.
+ */
+function prepare(sqlite: SqliteConnection, done: (error: Error | null) => void, until: number): void {
+  const pragmas =
+    `PRAGMA busy_timeout = ${busyTimeout}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ` +
+    'PRAGMA foreign_keys = ON;'
+  sqlite.exec(pragmas, (error) => {
+    // SQLite does not wait where two connections switch a new file to WAL at once: it would be a deadlock.
+    if (hasCode(error, 'SQLITE_BUSY') && performance.now() < until) setTimeout(() => prepare(sqlite, done, until), 20)
+    else done(error)
+  })
+}
+
 /** A connection to the file, or to a new database in memory (`:memory:`). */
 export function connectSqlite(file: string): Knex {
   return knex({
@@ -78,16 +101,8 @@ export function connectSqlite(file: string): Knex {
       // A single permanent connection: `data_version` values are comparable only within one connection.
       min: 1,
       max: 1,
-      afterCreate: (sqlite: { exec(sql: string, done: (error: Error | null) => void): void }, done: () => void) => {
-        /*
-         * WAL: other processes can read during a write. FULL: a completed write survives a power failure; otherwise a
-         * revoked token or an old password could work again after one. FULL syncs every commit, so the
-         * tables that are written for every file are in `Store.relaxed`, which does not.
-         */
-        sqlite.exec(
-          'PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;',
-          done,
-        )
+      afterCreate: (sqlite: SqliteConnection, done: (error: Error | null) => void) => {
+        prepare(sqlite, done, performance.now() + busyTimeout)
       },
     },
     log: { warn: () => undefined },
