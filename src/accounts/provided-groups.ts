@@ -1,5 +1,4 @@
 /** Memberships that a provider or directory decides. Those that an admin has given are unchanged. */
-import { groupMap } from '../settings/sign-in-settings.js'
 import type { Group, Groups } from './groups.js'
 import type { Identities } from './identities.js'
 import type { Users } from './users.js'
@@ -12,8 +11,8 @@ export const providedAdmins = 'admins by provider'
 
 /** The groups that a provider or directory manages, as the settings say. */
 export interface ProvidedGroups {
-  /** JSON: the names of groups here, by their names there. Empty: none. */
-  readonly map: string
+  /** The names of groups here, by their names there. */
+  readonly map: Readonly<Record<string, string>>
   /** The groups there whose members are admins here. Empty: nobody, unless the user has identities elsewhere too. */
   readonly admins: readonly string[]
 }
@@ -43,7 +42,7 @@ export async function applyProvidedGroups(
   const { users, groups, identities } = accounts
   const byName = new Map<string, Group>()
   const there = new Set(values)
-  const names = Object.entries(groupMap(map))
+  const names = Object.entries(map)
   const isAdmin = admins.some((name) => there.has(name))
   const managedNames = names.map(([, here]) => here)
   const issuers = new Set(identities.of(userId).map(({ issuer }) => issuer))

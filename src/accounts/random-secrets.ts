@@ -43,7 +43,13 @@ export class RandomSecrets {
   }
 }
 
-function digestOf(secret: string): string {
+/** A secret of 256 random bits, in base64url. */
+export function newSecret(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+/** The SHA-256 of a secret that has too much entropy to guess, in hexadecimal: what is stored of it. */
+export function digestOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
 

@@ -200,10 +200,14 @@ export class LdapSignIn implements PasswordDirectory {
 
   async #provideGroups(userId: number, groups: Person['groups']): Promise<void> {
     const { accounts, settings } = this.options
-    const names = Object.entries(groupMap(settings.get('ldap_group_map'))).map(([dn, name]) => [plainDn(dn), name])
-    const map = JSON.stringify(Object.fromEntries(names))
+    const names = Object.entries(groupMap(settings.get('ldap_group_map'))).map(
+      ([dn, name]) => [plainDn(dn), name] as const,
+    )
     const admins = plainDn(settings.get('ldap_admin_group_dn'))
-    await applyProvidedGroups(accounts, userId, [...groups], { map, admins: admins === '' ? [] : [admins] })
+    await applyProvidedGroups(accounts, userId, [...groups], {
+      map: Object.fromEntries(names),
+      admins: admins === '' ? [] : [admins],
+    })
   }
 
   #identityOf({ id }: UserRow): IdentityRow | undefined {

@@ -2,9 +2,9 @@
  * Passkeys: keys of authenticators, by which users sign in (WebAuthn Level 3). The authenticator has verified its user
  * itself, by a PIN or a finger, so that a passkey counts as two-step verification (docs/decisions/0049).
  */
-import { createHash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import type { Users } from '../accounts/users.js'
+import { digestOf, newSecret } from '../accounts/random-secrets.js'
 import type { SignInProof } from '../accounts/proof.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import type { PasskeyRow } from '../database/passkeys.js'
@@ -236,7 +236,7 @@ export class Passkeys {
   ): Promise<{ readonly challenge: string; readonly session: string }> {
     const network = networkOf(address)
     this.#beginnings.count(network)
-    const [challenge, session] = [randomText(), randomText()]
+    const [challenge, session] = [newSecret(), newSecret()]
     const now = this.#now()
     const expires = new Date(now + passkeyTime)
     const row = { id: digestOf(session), purpose, network, data: { ...facts, challenge }, expires }
@@ -320,12 +320,4 @@ function refusal(reason: string): GatewayError {
     detail: 'passkey_refused',
     reason: `the passkey: ${reason}`,
   })
-}
-
-function digestOf(session: string): string {
-  return createHash('sha256').update(session).digest('hex')
-}
-
-function randomText(): string {
-  return randomBytes(32).toString('base64url')
 }

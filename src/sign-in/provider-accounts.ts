@@ -7,6 +7,7 @@ import { nameFault, type UserRow } from '../accounts/users.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import { cleanPath } from '../base/path.js'
+import { groupMap } from '../settings/sign-in-settings.js'
 import { claimAt } from './claims.js'
 import type { ProviderAnswer } from './provider.js'
 import type { ProviderFacts, SsoSettings } from './provider-facts.js'
@@ -43,7 +44,8 @@ export class ProviderAccounts {
     if (identity !== undefined) {
       if (mayEnter) await accounts.identities.signedIn(identity)
       else await accounts.identities.lookedUp(identity, false)
-      const map = known === undefined || settings.bool('sso_update_on_login') ? settings.get('sso_group_map') : ''
+      const isMapped = known === undefined || settings.bool('sso_update_on_login')
+      const map = groupMap(isMapped ? settings.get('sso_group_map') : '')
       const admins = namesIn(settings.get('sso_admin_groups'))
       await applyProvidedGroups(accounts, identity.userId, values, { map, admins })
     }

@@ -1,9 +1,9 @@
 /** Single sign-on: sign-ins at a provider, from the first request of a browser to its session. */
-import { createHash, randomBytes } from 'node:crypto'
 import type { Accounts } from '../accounts/accounts.js'
 import { FairQueue } from '../accounts/fair-queue.js'
 import type { SignInProof, Proved } from '../accounts/proof.js'
 import type { ShownIdentity } from '../accounts/identities.js'
+import { digestOf, newSecret } from '../accounts/random-secrets.js'
 import { timingSafeEqualText } from '../accounts/timing-safe-text.js'
 import { GatewayError, isGatewayError, hasDetail } from '../base/errors.js'
 import type { Log } from '../base/log.js'
@@ -343,14 +343,6 @@ const twoStepClasses: ReadonlySet<unknown> = new Set([
 
 function isTwoStep({ amr, acr }: ProviderAnswer['claims']): boolean {
   return (Array.isArray(amr) && amr.some((method) => twoStepMethods.has(method))) || twoStepClasses.has(acr)
-}
-
-function newSecret(): string {
-  return randomBytes(32).toString('base64url')
-}
-
-function digestOf(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex')
 }
 
 function ignoreMissing(error: unknown): void {

@@ -50,9 +50,9 @@ void t.test('who is admin by the provider is one only after a sign-in there', as
 void t.test('a provider without a group of admins leaves the admins of the directory as they are', async (t) => {
   const { accounts, id, signIn } = await annAtProvider(t, {})
   await accounts.identities.link(id, { kind: 'ldap', issuer: 'ldap:dc=test', subject: 'uuid', name: 'ann' })
-  await applyProvidedGroups(accounts, id, ['cn=root'], { map: '', admins: ['cn=root'] })
+  await applyProvidedGroups(accounts, id, ['cn=root'], { map: {}, admins: ['cn=root'] })
   t.match(await signIn({ groups: [] }), { role: 2, groups: [{ name: 'admins by provider' }] })
-  await applyProvidedGroups(accounts, id, [], { map: '', admins: ['cn=root'] })
+  await applyProvidedGroups(accounts, id, [], { map: {}, admins: ['cn=root'] })
   t.match(await signIn({ groups: ['cn=root'] }), { role: 0, groups: [] })
 })
 

@@ -24,7 +24,7 @@ const ownerQuery = {
   faultyQuery: 'user id format invalid',
 }
 const rowQuery = { query: rowId, faultyQuery: 'id format invalid' }
-const unknownOwner: Refusal = {
+export const unknownUser: Refusal = {
   code: 404,
   text: 'user invalid',
   error: 'record_missing',
@@ -41,7 +41,7 @@ export const adminCredentialEndpoints = [
     ...ownerQuery,
     fields: z.object(paging),
     data: pageData(keyData),
-    refusals: [unknownOwner],
+    refusals: [unknownUser],
     answer({ api, fields, query }) {
       const all = api.gateway.accounts.keys.list(ownerOf(api, query.uid))
       return { content: pageOf(all, fields).map(keyObject), total: all.length }
@@ -73,7 +73,7 @@ export const adminCredentialEndpoints = [
     ...ownerQuery,
     fields: z.object(paging),
     data: pageData(appPasswordData),
-    refusals: [unknownOwner],
+    refusals: [unknownUser],
     answer({ api, fields, query }) {
       const all = api.gateway.accounts.appPasswords.list(ownerOf(api, query.uid))
       return { content: pageOf(all, fields).map(appPasswordObject), total: all.length }
@@ -104,7 +104,7 @@ export const adminCredentialEndpoints = [
     access: 'admin',
     ...ownerQuery,
     data: z.array(passkeyData),
-    refusals: [unknownOwner],
+    refusals: [unknownUser],
     async answer({ api, query }) {
       return (await api.gateway.passkeys.list(ownerOf(api, query.uid))).map(passkeyObject)
     },
@@ -124,7 +124,7 @@ export const adminCredentialEndpoints = [
     recentSignIn: true,
     ...ownerQuery,
     fields: z.object({ id: passkeyId }),
-    refusals: [unknownOwner],
+    refusals: [unknownUser],
     async answer({ api, query, fields }) {
       await api.gateway.passkeys.delete(ownerOf(api, query.uid), credentialIdOf(fields.id))
     },
@@ -138,7 +138,7 @@ export const adminCredentialEndpoints = [
     access: 'admin',
     ...ownerQuery,
     data: z.array(identityData),
-    refusals: [unknownOwner],
+    refusals: [unknownUser],
     answer: ({ api, query }) => api.gateway.accounts.identities.of(ownerOf(api, query.uid)).map(identityObject),
   }),
 
@@ -154,7 +154,7 @@ export const adminCredentialEndpoints = [
     recentSignIn: true,
     ...ownerQuery,
     fields: z.object({ id: integerValue }),
-    refusals: [unknownOwner, coreRefusal('denied', { detail: 'identity_refused', reason: '…' })],
+    refusals: [unknownUser, coreRefusal('denied', { detail: 'identity_refused', reason: '…' })],
     async answer({ api, query, fields }) {
       try {
         await api.gateway.singleSignOn.unlink(ownerOf(api, query.uid), fields.id)
@@ -166,6 +166,6 @@ export const adminCredentialEndpoints = [
 ]
 
 function ownerOf({ gateway }: HttpApi, id: number): number {
-  if (gateway.accounts.users.get(id) === undefined) throw refused(unknownOwner)
+  if (gateway.accounts.users.get(id) === undefined) throw refused(unknownUser)
   return id
 }

@@ -5,16 +5,10 @@ import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused } from '../api/errors.js'
 import { integerValue, requiredText, signInBodyLimit } from '../api/fields.js'
 import { coreRefusal } from '../api/refusals.js'
+import { unknownUser } from './admin-credentials.js'
 import { issueToken, plainFields, signInRefusals, tokenData } from './auth.js'
 
 const notEnabled: Refusal = { code: 403, text: 'ldap is not enabled', error: 'denied' }
-
-const unknownUser: Refusal = {
-  code: 404,
-  text: 'user invalid',
-  error: 'record_missing',
-  when: 'the user does not exist',
-}
 
 const nobody: Refusal = {
   code: 404,
