@@ -1,14 +1,36 @@
 /** Ports for servers that cannot choose a free one, and whether a server accepts connections. */
 import { once } from 'node:events'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect, createServer } from 'node:net'
 
-/** `count` different ports of this machine that no process listens on at the moment. */
+// Below the ports that the system gives to connections and to servers that listen on port 0: nothing but a server that
+// asks for it by number takes one of these. Each process has ports of its own, and uses them in turn.
+const firstPort = 10_240
+const portsOfProcess = 40
+const processes = 560
+let used = 0
+
+/**
+ * `count` (at most 40) different ports of 127.0.0.1 that no process listens on at the moment, and that no other process is given
+ * before a server listens on them.
+ */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
-  await Promise.all(servers.map((server) => once(server, 'listening')))
-  const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map((server) => once(server.close(), 'close')))
+  const ports: number[] = []
+  const first = firstPort + (process.pid % processes) * portsOfProcess
+  while (ports.length < count) {
+    const port = first + (used++ % portsOfProcess)
+    if (await canListen(port)) ports.push(port)
+  }
   return ports
+}
+
+async function canListen(port: number): Promise<boolean> {
+  const server = createServer().listen(port, '127.0.0.1')
+  const listens = await once(server, 'listening').then(
+    () => true,
+    () => false,
+  )
+  if (listens) await once(server.close(), 'close')
+  return listens
 }
 
 export async function freePort(): Promise<number> {

@@ -6,7 +6,7 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -118,8 +118,9 @@ export async function startSwift(page = 1000): Promise<SwiftServer> {
     await answers(`http://127.0.0.1:${proxyPort}/info`, children, 200)
     for (const port of partPorts) await answers(`http://127.0.0.1:${port}/recon/version`, children)
   } catch (error) {
+    const lines = await readFile(join(folder, 'log'), 'utf8')
     await stop()
-    throw error
+    throw new Error(`${(error as Error).message}\n${lines.slice(-2000)}`, { cause: error })
   }
   return {
     endpoint: `http://127.0.0.1:${proxyPort}`,
