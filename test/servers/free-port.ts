@@ -10,8 +10,8 @@ const processes = 560
 let used = 0
 
 /**
- * `count` (at most 40) different ports of 127.0.0.1 that no process listens on at the moment, and that no other process is given
- * before a server listens on them.
+ * `count` (at most 40) different ports of 127.0.0.1 that no process listens on at the moment, and that no other process
+ * is given before a server listens on them.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = []
