@@ -10,7 +10,7 @@ import { outcomeOf, type EventFacts } from '../audit/event.js'
 import { joinSignals, settlesWithin, sharedController } from '../base/cancellation.js'
 import { GatewayError, toGatewayError } from '../base/errors.js'
 import { FairShare } from '../base/fair-share.js'
-import type { Log } from '../base/log.js'
+import { failureDetails, type Log } from '../base/log.js'
 import type { Store } from '../database/tables.js'
 import type { Settings } from '../settings/settings.js'
 import type { TaskUploads } from '../transfer/task-uploads.js'
@@ -237,8 +237,8 @@ export class TaskRuns {
     if (stop.aborted) return this.#finish(own, { state: 'canceled', status: '' })
     const { id, tries } = own.task
     const delay = retryDelay(error, tries)
-    this.dependencies.log.warn({ err: error, task: id, ...(delay !== undefined && { delay }) }, 'task failed')
     const text = shortened([failureText(error), own.remark].filter((part) => part !== '').join('; '))
+    this.dependencies.log.warn({ task: id, ...failureDetails(error), delay }, `task failed: ${text}`)
     if (delay === undefined) return this.#finish(own, { state: 'failed', status: '', error: text }, error)
     const status = `retry ${tries} in ${delay} s`
     await this.tasks.update(own, { state: 'waiting', phase: undefined, status, error: text })

@@ -6,6 +6,7 @@ import t from 'tap'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError, TreeError } from '../../src/base/errors.js'
 import { asPath } from '../../src/base/path.js'
+import type { Log } from '../../src/base/log.js'
 import { createLog } from '../../src/process/log.js'
 import type { TaskItemRow } from '../../src/database/tables/tasks.js'
 import type { Store } from '../../src/database/tables.js'
@@ -39,8 +40,9 @@ interface Begun {
 async function begin(
   t: Test,
   type: TaskType,
-  { folder = t.testdir(), authority = () => ada }: { folder?: string; authority?: (userId: number) => Principal } = {},
+  options: { folder?: string; authority?: (userId: number) => Principal; log?: Log } = {},
 ): Promise<Begun> {
+  const { folder = t.testdir(), authority = () => ada, log = createLog('silent') } = options
   const store = await openStore(join(folder, 'tasks.db'), { node })
   const settings = new Map([['finished_tasks_days', 7]])
   let change: () => void = () => undefined
@@ -65,7 +67,7 @@ async function begin(
         return () => true
       },
     },
-    log: createLog('silent'),
+    log,
     authority,
   })
   tasks.register('copy', type)
@@ -324,6 +326,21 @@ void t.test('retryDelay() is defined for temporary errors only, and failureText(
     /^\/from\/0: no; .*; and 15 more$/,
   )
   t.end()
+})
+
+void t.test('a failed run of many files is one line of the log, with the first of them', async (t) => {
+  const lines: unknown[] = []
+  const log: Log = { ...createLog('silent'), warn: (details, message) => lines.push({ ...details, message }) }
+  const failures = Array.from({ length: 10_000 }, (_, index) => ({
+    path: asPath(`/to/${index}`),
+    error: new GatewayError('denied', { reason: 'no', cause: new Error('a secret of the backend') }),
+  }))
+  const [first, ...others] = failures
+  const { tasks } = await begin(t, { run: () => Promise.reject(new TreeError([first!, ...others])) }, { log })
+  const { id } = await ended(tasks, await tasks.add(ada, request))
+  t.match(lines, [{ task: id, code: 'denied', message: /^task failed: \/to\/0: no; .*; and 9990 more$/ }])
+  t.equal(lines.length, 1)
+  t.ok(JSON.stringify(lines).length < 3000)
 })
 
 void t.test('ten thousand journal items take at most 20 commits', async (t) => {
