@@ -12,7 +12,7 @@ export interface CallOptions {
    * Who the bytes are for: an account, or the network of a visitor; absent for the gateway itself. Limits ensure that
    * none can occupy all of a backend's capacity. A driver built on other storages passes it through.
    */
-  readonly holder?: Holder
+  readonly holder?: Holder | undefined
 }
 
 export interface StatOptions extends CallOptions {

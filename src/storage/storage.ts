@@ -35,6 +35,7 @@ import type {
 import type { Driver } from '../contract/driver.js'
 import { defaultTraits, type Traits } from '../contract/traits.js'
 import { inPages, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
+import type { Holder } from '../base/fair-share.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors.js'
 import type { DriverLog } from '../base/log.js'
 import { settableMode, withPermissions } from '../contract/modes.js'
@@ -260,14 +261,14 @@ export class Storage {
     return range === undefined || range === own ? bytes : streamRange(bytes, range)
   }
 
-  /** A stored file as a source. */
-  source(path: Path, entry: Entry): Source {
+  /** A stored file as a source. `holder`: who its bytes are for. */
+  source(path: Path, entry: Entry, holder?: Holder): Source {
     return {
       size: entry.size,
       modified: entry.modified,
       hashes: entry.hashes,
       rereadable: true,
-      read: (range, options) => this.read(path, range, { ...options, entry }),
+      read: (range, options) => this.read(path, range, { holder, ...options, entry }),
     }
   }
 
@@ -451,7 +452,7 @@ export class Storage {
     if (entry.kind !== 'file') throw new GatewayError('unsupported', { reason: 'only files can be copied' })
     const { modified = entry.modified, mode = entry.mode } = options
     const attributed = { ...options, modified, mode, resumable }
-    const written = await this.write(to, source ?? this.source(from, entry), attributed)
+    const written = await this.write(to, source ?? this.source(from, entry, options.holder), attributed)
     if (written.size !== entry.size) throw new GatewayError('busy', { detail: 'source_changed' })
   }
 

@@ -9,6 +9,7 @@ import type { OpenMode } from '../contract/capabilities.js'
 import type { Source } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, toGatewayError, type ErrorCode } from '../base/errors.js'
+import type { Holder } from '../base/fair-share.js'
 import type { Path } from '../base/path.js'
 import type { StorageRow } from '../database/tables/storages.js'
 import type { Events } from './events.js'
@@ -69,9 +70,9 @@ export class TransferMeter {
     return new MeteredTransfer(this.events, this.by, storage.row, direction)
   }
 
-  /** A stored file as a source. Each read of it is a transfer. */
-  source(storage: Storage, path: Path, entry: Entry): Source {
-    const source = storage.source(path, entry)
+  /** A stored file as a source. Each read of it is a transfer. `holder`: who its bytes are for. */
+  source(storage: Storage, path: Path, entry: Entry, holder?: Holder): Source {
+    const source = storage.source(path, entry, holder)
     return {
       ...source,
       read: async (range, options) => {

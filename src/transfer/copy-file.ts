@@ -3,7 +3,6 @@
  * files of a folder in one call, if the target's driver supports it (docs/decisions/0016). Also verifies a copy that an
  * earlier run has made. Without `overwrite`, an entry that another writer creates in the meantime is not replaced.
  */
-import type { Source } from '../contract/call-options.js'
 import { contentVersion, hasReliableVersion, isRealFolder, isSymlink, type Entry } from '../contract/entry.js'
 import { GatewayError } from '../base/errors.js'
 import { childOf, type Path } from '../base/path.js'
@@ -160,11 +159,7 @@ async function writeInto(
       await assertPublishable(job, locks, to, { replaces: job.transfer.overwrite, isNew })
     },
   }
-  const stored = job.transfer.meter.source(job.transfer.from.storage, from, entry)
-  const original: Source = {
-    ...stored,
-    read: (range, options) => stored.read(range, { ...options, holder: job.transfer.holder }),
-  }
+  const original = job.transfer.meter.source(job.transfer.from.storage, from, entry, job.transfer.holder)
   const source = entry.size > minCountedSize ? countedSource(original, (bytes) => job.advance(bytes)) : undefined
   const write = async () => {
     const counted = transfer.counted(source ?? original)
@@ -344,7 +339,7 @@ async function isEqualSymlink(job: CopyJob, from: Path, copy: Entry): Promise<bo
 
 async function isEqualFile(job: CopyJob, from: Path, entry: Entry, copy: Entry): Promise<boolean> {
   if (copy.kind !== 'file' || isSymlink(copy)) return false
-  const { from: source, to, meter, signal } = job.transfer
-  const one = meter.source(source.storage, from, entry)
-  return isSameContent(one, meter.source(to.storage, targetOf(job, from), copy), signal)
+  const { from: source, to, meter, holder, signal } = job.transfer
+  const one = meter.source(source.storage, from, entry, holder)
+  return isSameContent(one, meter.source(to.storage, targetOf(job, from), copy, holder), signal)
 }

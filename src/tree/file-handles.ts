@@ -3,7 +3,7 @@
  * is the principal's own, and `at` is a path of the whole tree.
  */
 import type { OpenFile, WritableFile } from '../contract/capabilities.js'
-import type { CallOptions } from '../contract/call-options.js'
+import type { CallOptions, WriteOptions } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import type { Release } from '../base/fair-share.js'
 import { GatewayError, toGatewayError } from '../base/errors.js'
@@ -130,7 +130,7 @@ export async function openToWrite(
   options: FileOpenOptions,
   event: EventDraft,
 ): Promise<WritableTreeFile> {
-  const { holder: user, protocol } = access.principal
+  const { holder, protocol } = access.principal
   const { descriptors, events, inPlaceHandles, locks } = access.dependencies
   const writing = changeOf(access, path, options, openMode)
   const [target] = await writing.check()
@@ -157,7 +157,7 @@ export async function openToWrite(
   const hooks = new TransferMeter(events, protocol.name).handle(storage, openMode, signal, (read) =>
     recordRead(access, target.at, read),
   )
-  const call = { signal, user, beforePublish }
+  const call: WriteOptions = { signal, holder, beforePublish }
   let release: Release | undefined
   const closed = () => {
     hooks.closed()
@@ -166,7 +166,7 @@ export async function openToWrite(
     release?.()
   }
   try {
-    release = descriptors.take(user, descriptorsOf[openMode])
+    release = descriptors.take(holder, descriptorsOf[openMode])
     const { file, isMovedAway } = mustExist
       ? await inPlaceHandles.open(target, () => storage.open(inner, openMode, { ...call, readable: true }))
       : {

@@ -102,6 +102,35 @@ void t.test('no driver receives what only the tree evaluates: passwords, lock to
   t.ok(seen.size > 12, [...seen.keys()].join(' '))
 })
 
+void t.test('a driver without handles knows for whom each read and write of a handle is', async (t) => {
+  const holders: [string, unknown][] = []
+  const memory = new MemoryDriver(0)
+  const driver = altered(memory, {
+    open: undefined,
+    read: (path, range, options) => {
+      holders.push(['read', options?.holder])
+      return memory.read(path, range, options)
+    },
+    write: (path, source, options) => {
+      holders.push(['write', options?.holder])
+      return memory.write(path, source, options)
+    },
+  })
+  const { as } = await newTree(t, { '/': { driverOf: async () => driver } })
+  const fs = as()
+  for (const mode of ['replace', 'update'] as const) {
+    const handle = await fs.open(p('/x'), mode)
+    await handle.write([Buffer.from('abc')], 0)
+    await handle.commit?.()
+    await handle.close()
+  }
+  const file = await fs.open(p('/x'), 'read')
+  await file.read(Buffer.alloc(3), 0)
+  await file.close()
+  const { holder } = fs.principal
+  t.same(holders, ['write', 'read', 'write', 'read'].map((call) => [call, holder]))
+})
+
 void t.test('a write that is refused for its share of descriptors leaves no transfer open', async (t) => {
   const { as, dependencies } = await newTree(t, { '/': {} })
   const { descriptors, events } = dependencies

@@ -41,7 +41,7 @@ export async function openToWrite(
     storage.write(path, source, { ...publish, modified, mode })
   if (mode === 'update' && old) {
     // A change in place does not change the permission bits.
-    const content = storage.source(path, old)
+    const content = storage.source(path, old, options.holder)
     const change = (source: Source, { mode = publish.mode ?? old.mode, modified }: Attributes) =>
       writeBack(source, { mode, modified })
     return SpooledFile.open(spool, old, content, change, options.signal)
