@@ -89,8 +89,8 @@ void t.test('passkeys', { skip: withoutBrowser }, async (t) => {
       await page.getByRole('cell', { name: 'my phone', exact: true }).waitFor()
 
       await button(page, 'Add a passkey').click()
-      await page.keyboard.press('Enter')
       const again = dialog(page, 'Add a passkey')
+      await again.getByLabel('Name').press('Enter')
       await again.getByRole('alert').getByText('has a passkey for your account already').waitFor()
       await again.getByRole('button', { name: 'Cancel' }).click()
 
