@@ -14,7 +14,7 @@ import { isBcrypt } from '../../src/accounts/bcrypt.js'
 import { bootstrapAccounts } from '../../src/accounts/bootstrap.js'
 import { newOtpSecret, otpUri } from '../../src/accounts/otp.js'
 import { hashPassword, staticHash } from '../../src/accounts/passwords.js'
-import type { Principal } from '../../src/accounts/principal.js'
+import { allPermissions, type Principal } from '../../src/accounts/principal.js'
 import { GatewayError, type ErrorDetail } from '../../src/base/errors.js'
 import { openStore } from '../../src/database/store.js'
 import { adaPassword, credentials, fixture, newUser, openAccounts } from './accounts-fixture.js'
@@ -57,7 +57,7 @@ void t.test(
       users.sort((one, other) => other.role.localeCompare(one.role)),
       [
         { username: 'guest', role: 'guest', permission: 0, disabled: true, basePath: '/' },
-        { username: 'admin', role: 'admin', permission: 0xffff, disabled: false, basePath: '/' },
+        { username: 'admin', role: 'admin', permission: allPermissions, disabled: false, basePath: '/' },
       ],
     )
     t.equal(users.length, 2, 'two concurrent bootstraps create one admin')
@@ -165,7 +165,7 @@ void t.test('the permanent token authenticates the admin, is never empty, and su
   const { accounts, settings, admin } = await fixture(t)
   const token = settings.get('token')
   const principal = await accounts.tokens.principalOf(token, webdav)
-  t.match(principal, { userId: admin.id, role: 'admin', permissions: 0xffff })
+  t.match(principal, { userId: admin.id, role: 'admin', permissions: allPermissions })
   await accounts.tokens.revoke(token)
   await accounts.tokens.principalOf(token, http)
   await t.rejects(accounts.tokens.principalOf('', http), refused('token_revoked'))
@@ -321,8 +321,8 @@ void t.test('users: an invalid field or change is rejected with its reason', asy
     [{ username: 'a:b' }, 'a user name cannot hold control characters or colons'],
     [{ username: 'a\nb' }, 'a user name cannot hold control characters or colons'],
     [{ username: 'é'.repeat(128) }, 'the user name is too long'],
-    [{ username: 'bob', permission: 0x10000 }, 'a permission is a number from 0 to 65535'],
-    [{ username: 'bob', permission: -1 }, 'a permission is a number from 0 to 65535'],
+    [{ username: 'bob', permission: allPermissions + 1 }, `a permission is a number from 0 to ${allPermissions}`],
+    [{ username: 'bob', permission: -1 }, `a permission is a number from 0 to ${allPermissions}`],
     [{ username: 'bob', basePath: '/a/../..' }, 'a path cannot hold ".."'],
   ] as const) {
     await t.rejects(users.create(newUser(fields)), { code: 'invalid', reason })

@@ -1,5 +1,6 @@
 /** Sign-ins that a provider, a directory or a passkey proves, and what such accounts lose without them. */
 import { generateSync } from 'otplib'
+import { allPermissions } from '../../src/accounts/principal.js'
 import { http } from '../../protocols/http/index.js'
 import { webdav } from '../../protocols/webdav/index.js'
 import type { MadeSession, SignInProof, Proved } from '../../src/accounts/proof.js'
@@ -12,7 +13,7 @@ import '../fast-hashes.js'
 const address = '192.0.2.7'
 const secret = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 const shown = { kind: 'oidc', issuer: 'https://idp.test', subject: '1', name: 'Ada' } as const
-const newcomer = { basePath: '/', role: 'general', permission: 0xffff, disabled: false, ssoId: '' } as const
+const newcomer = { basePath: '/', role: 'general', permission: allPermissions, disabled: false, ssoId: '' } as const
 
 function proof(user: UserRow, fields: Partial<SignInProof & Proved> = {}): SignInProof {
   const { hasTwoStep = false, onSession, ...others } = fields

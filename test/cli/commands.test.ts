@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import ssh2 from 'ssh2'
 import t, { type Test } from 'tap'
-import { permissionBits } from '../../src/accounts/principal.js'
+import { allPermissions, permissionBits } from '../../src/accounts/principal.js'
 import { fingerprintOf } from '../../src/accounts/public-keys.js'
 import { asPath } from '../../src/base/path.js'
 import type { ResumableUpload } from '../../src/storage/fallbacks/resumable-write.js'
@@ -86,7 +86,7 @@ void t.test('user commands take effect in a running daemon', async (t) => {
   t.equal((await tidegate(['user', 'enable', 'anna', ...data])).status, 0)
 
   const random = await tidegate(['user', 'add', 'ben', ...data, '--random', '--permissions', 'all', '--json'])
-  t.match(JSON.parse(random.out), { username: 'ben', permission: 65535, password: /^[a-z0-9]{20}$/ })
+  t.match(JSON.parse(random.out), { username: 'ben', permission: allPermissions, password: /^[a-z0-9]{20}$/ })
 
   const table = await tidegate(['user', 'list', ...data])
   t.match(table.out, /^ID {2}USERNAME {2}ROLE/)

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto'
 import jwt from 'jsonwebtoken'
 import t from 'tap'
+import { allPermissions } from '../../src/accounts/principal.js'
 import { generateKeyPair } from '../../protocols/sftp/host-keys.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
 import {
@@ -301,7 +302,7 @@ void t.test('users cannot change keys, app passwords and two-step verification o
     username: 'eve',
     password: '',
     role: 2,
-    permission: 65535,
+    permission: allPermissions,
     base_path: '/',
     disabled: false,
     otp_secret: '',

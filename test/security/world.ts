@@ -8,7 +8,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { Client, type ClientChannel } from 'ssh2'
 import type { Test } from 'tap'
-import { permissionBits, Principal, type Permission } from '../../src/accounts/principal.js'
+import { allPermissions, permissionBits, Principal, type Permission } from '../../src/accounts/principal.js'
 import { asPath, childOf, isWithin, root } from '../../src/base/path.js'
 import type { FolderRule } from '../../src/database/tables/rules.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
@@ -149,7 +149,7 @@ export function unbound(): Principal {
     userId: 1,
     username: 'admin',
     role: 'admin',
-    permissions: 0xffff,
+    permissions: allPermissions,
     base: root,
     protocol: http,
     signal: new AbortController().signal,

@@ -2,15 +2,13 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { permissionBits } from '../../src/accounts/principal.js'
+import { allPermissions } from '../../src/accounts/principal.js'
 import '../fast-hashes.js'
 import { startGateway, withoutNodes, type RunningGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { addUser, basic, everyPermission, packets, post, send, userPassword, type Envelope } from '../security/world.js'
 import { until } from '../until.js'
 import { reader, slapdPrograms, startSlapd, suffix, type SlapdServer } from '../servers/slapd.js'
-
-const all = Object.values(permissionBits).reduce((sum, bit) => sum | bit, 0)
 
 /** A gateway that trusts the header with the address of a client, with these settings of LDAP. */
 async function start(t: Test, settings: Readonly<Record<string, string>>): Promise<RunningGateway> {
@@ -21,7 +19,7 @@ async function start(t: Test, settings: Readonly<Record<string, string>>): Promi
     ldap_manager_dn: reader.dn,
     ldap_manager_password: reader.password,
     ldap_user_search_base: `ou=people,${suffix}`,
-    ldap_default_permission: String(all),
+    ldap_default_permission: String(allPermissions),
     ...settings,
   })
   return running
@@ -99,7 +97,7 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
   await t.test('a password of the directory signs in everywhere, and makes one account', async (t) => {
     t.match(await login(running, 'ANN', 'ann signs in'), { code: 200, data: { token: /./ } })
     const ann = userOf('ann')
-    t.match(ann, { username: 'ann', basePath: '/homes/ann', permission: all, role: 'general' })
+    t.match(ann, { username: 'ann', basePath: '/homes/ann', permission: allPermissions, role: 'general' })
     t.match(await login(running, 'ann', 'ann signs in'), { code: 200 })
     t.match(await login(running, 'Ann', 'ann signs in', newClient(), '/api/auth/login'), { code: 200 })
     t.equal((await dav(running, 'ann', 'ann signs in')).status, 207)

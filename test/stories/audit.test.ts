@@ -7,6 +7,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { allPermissions } from '../../src/accounts/principal.js'
 import { asPath } from '../../src/base/path.js'
 import type { AuditFilter, NumberedEvent } from '../../src/database/audit-rows.js'
 import { openStore } from '../../src/database/store.js'
@@ -49,7 +50,7 @@ const newUser = {
   password: 'a password',
   basePath: asPath('/'),
   role: 'general',
-  permission: 0xffff,
+  permission: allPermissions,
   disabled: false,
   ssoId: '',
 } as const

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { generateSync } from 'otplib'
 import t, { type Test } from 'tap'
+import { allPermissions } from '../../src/accounts/principal.js'
 import { startGateway, withoutNodes } from '../gateway.js'
 import { keyLine } from '../protocols/http/key-line.js'
 
@@ -200,7 +201,7 @@ void t.test('a visitor opens the page, is redirected to sign in, and signs in', 
   t.match(await browser.signIn('admin', adminPassword), { ...done, data: { token: /./ } })
   t.match(await browser.get('/api/me'), {
     ...done,
-    data: { username: 'admin', role: 2, permission: 65535, base_path: '/', otp: false, sso_id: '' },
+    data: { username: 'admin', role: 2, permission: allPermissions, base_path: '/', otp: false, sso_id: '' },
   })
 })
 

@@ -1,6 +1,6 @@
 /** What the policy decides by grants: each row states the verdict for grants, an action and a path. */
 import t from 'tap'
-import type { Permission } from '../../src/accounts/principal.js'
+import { allPermissions, type Permission } from '../../src/accounts/principal.js'
 import { asPath, foldCase, type Path } from '../../src/base/path.js'
 import { GrantTrie } from '../../src/tree/grant-trie.js'
 import { memberFilter, seenNames } from '../../src/tree/policy/names.js'
@@ -234,7 +234,7 @@ void t.test('the permissions of groups count as those of the user, and change wh
   })
   const verdict = () => judge(asker, 'remove', p('/a'), { atPath: undefined, atParent: undefined })
   t.equal(verdict(), 'denied')
-  permissions = 0xffff
+  permissions = allPermissions
   t.equal(verdict(), 'allow')
 })
 

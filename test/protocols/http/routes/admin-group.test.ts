@@ -1,6 +1,6 @@
 /** The API of groups and grants: what is stored, what is refused, and what is in force at once. */
 import t from 'tap'
-import { permissionBits } from '../../../../src/accounts/principal.js'
+import { allPermissions, permissionBits } from '../../../../src/accounts/principal.js'
 import { http } from '../../../../protocols/http/index.js'
 import { maxMembers } from '../../../../src/accounts/groups.js'
 import { maxGrantDepth, maxGrantsOfSubject } from '../../../../src/tree/grants.js'
@@ -126,7 +126,7 @@ void t.test('what cannot be stored is refused, and changes nothing', async (t) =
     [{ name: 'a\nb' }, 400, /control characters/],
     [{ name: 'one\ufffd' }, 400, /U\+FFFD/],
     [{ description: 'x'.repeat(1001) }, 400, /too long/],
-    [{ permission: 1 << 16 }, 400, /^a permission is a number/],
+    [{ permission: allPermissions + 1 }, 400, /^a permission is a number/],
     [{ permission: -1 }, 400, /^a permission is a number/],
     [{ members: [777] }, 400, /^there is no user 777$/],
     [{ members: ['x'] }, 400, /^members\.0: /],

@@ -1,5 +1,6 @@
 /** The API of accounts, and the refusal of administration endpoints to everyone but admins. */
 import t from 'tap'
+import { allPermissions } from '../../../../src/accounts/principal.js'
 import { keyLine } from '../key-line.js'
 import { adminPassword, Served, serve } from '../served.js'
 
@@ -47,7 +48,7 @@ void t.test('accounts', async (t) => {
     const { content, total } = data as { content: object[]; total: number }
     t.equal(total, 2)
     t.match(content, [
-      { username: 'admin', password: '', role: 2, permission: 0xffff },
+      { username: 'admin', password: '', role: 2, permission: allPermissions },
       { username: 'guest', password: '', role: 1, disabled: true },
     ])
     t.match(await admin.get('/api/admin/user/list?page=2&per_page=1'), {
@@ -75,7 +76,7 @@ void t.test('accounts', async (t) => {
       })
     }
     t.match(await create({ username: 'bob', password: 'x', role: 3 }), { code: 400, message: /^role: / })
-    t.match(await create({ username: 'bob', password: 'x', permission: 0x10000 }), { code: 400 })
+    t.match(await create({ username: 'bob', password: 'x', permission: allPermissions + 1 }), { code: 400 })
     t.match(await create({ username: 'bob', password: 'x', base_path: '/../etc' }), { code: 403 })
     t.match((await admin.get('/api/admin/user/list')).data, { total: 3 })
   })

@@ -1,6 +1,6 @@
 /** The API of shares: what their creators and admins make, see and change. */
 import t, { type Test } from 'tap'
-import { permissionBits } from '../../../../src/accounts/principal.js'
+import { allPermissions } from '../../../../src/accounts/principal.js'
 import { Served, serve } from '../served.js'
 import { share, shown, Visitor } from '../../../shares/visitor.js'
 
@@ -111,9 +111,8 @@ void t.test('who may share what: the permission, the base folder by whole names,
 void t.test('what visitors could not open cannot be shared', async (t) => {
   const { admin, ann } = await household(t)
   await admin.rule('/a/docs', { password: 'x', passwordSub: true })
-  const all = Object.values(permissionBits).reduce((sum, bit) => sum | bit, 0)
   const annId = admin.gateway.accounts.users.byName('ann')?.id ?? 0
-  await admin.gateway.accounts.users.update(annId, { permission: all })
+  await admin.gateway.accounts.users.update(annId, { permission: allPermissions })
   const { data } = await ann.post('/api/auth/login', { username: 'ann', password: 'password' })
   const again = new Served(admin.url, admin.gateway, (data as { token: string }).token)
   t.match(await again.post('/api/share/create', { files: ['/a/docs'] }), {

@@ -1,6 +1,7 @@
 /** Users enable two-step verification and change their own name and password; the guest can do neither. */
 import { generateSync } from 'otplib'
 import t from 'tap'
+import { allPermissions } from '../../../../src/accounts/principal.js'
 import { newOtpSecret } from '../../../../src/accounts/otp.js'
 import { adminPassword, Served, serve } from '../served.js'
 
@@ -128,7 +129,7 @@ void t.test('users change their own name and password', async (t) => {
   t.strictSame(await update({ username: 'ann', password: '' }), done)
   t.match(await ann.get('/api/me'), { data: { username: 'ann', sso_id: 'sso' } }, 'omitted fields are unchanged')
   t.match(await update({ sso_id: 'x' }), { code: 400, message: /^username: / })
-  t.strictSame(await update({ username: 'ann', password: 'new', role: 2, permission: 65535 }), done)
+  t.strictSame(await update({ username: 'ann', password: 'new', role: 2, permission: allPermissions }), done)
   t.match(await ann.get('/api/me'), { code: 401, message: 'Password has been changed, login please' })
   const { data } = await admin.post('/api/auth/login', { username: 'ann', password: 'new' })
   ann.token = (data as { token: string }).token
