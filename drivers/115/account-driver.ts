@@ -63,7 +63,7 @@ export interface AccountApi<Item extends AccountItem> extends IdVendor<Item> {
 
 /** Downloads that 115 makes by itself. */
 export interface OfflineApi {
-  /** Resolves to the id of the download. Rejects as `RemoteDownloads.addDownload`. */
+  /** Resolves to the id of the download. Rejects as `Driver.addDownload`. */
   add(folderId: string, address: string, options: CallOptions): Promise<string>
   pages(options: CallOptions): AsyncIterable<readonly ListedDownload[]>
   /** An unknown id is not an error. */

@@ -1,8 +1,8 @@
-/** What only some drivers can do: further methods of `Driver`, and the types of its optional methods. */
+/** What the optional methods of `Driver` take and return: handles, uploads, direct URLs, thumbnails, downloads. */
 import type { Readable } from 'node:stream'
 import type { CallOptions, Source, WriteOptions } from './call-options.js'
 import type { Driver } from './driver.js'
-import type { Entry, Identity } from './entry.js'
+import type { Entry } from './entry.js'
 import type { GatewayError } from '../base/errors.js'
 import type { Path } from '../base/path.js'
 
@@ -161,58 +161,6 @@ export interface Usage {
   readonly files?: { readonly total: number; readonly free: number }
 }
 
-/** Backends with symlinks. `realPath` is required of a backend that follows them. */
-export interface Symlinks {
-  /**
-   * Sets the time of a symlink itself and leaves its target unchanged; rejects with `invalid` if the path is not a
-   * symlink.
-   */
-  setSymlinkTime(path: Path, modified: Date, options?: CallOptions): Promise<void>
-  /**
-   * The text of a symlink. An absolute text is a path of the driver. Rejects with `invalid` if the path is not a
-   * symlink, and with `denied` if it leads outside the driver.
-   */
-  readSymlink(path: Path, options?: CallOptions): Promise<string>
-  /**
-   * Resolves every symlink in the parents of `path`; with `last`, also in its last segment. A dangling symlink resolves
-   * to the path that does not exist; names below that are appended. A symlink of a loop is returned unresolved. Rejects
-   * with `denied` if a symlink leads outside the driver. Required of a backend that follows symlinks.
-   */
-  realPath(path: Path, options?: CallOptions & { readonly last?: boolean | undefined }): Promise<Path>
-  /**
-   * Creates a symlink with the text `target`, which need not exist. Rejects with `exists` if the name is taken, and
-   * with `denied` if the target is outside the driver.
-   */
-  symlink(path: Path, target: string, options?: CallOptions): Promise<void>
-}
-
-/** Backends in which one file may have several names. */
-export interface AlternativeNames {
-  /**
-   * Gives the file at `from` a second name. Rejects with `is_folder` for a folder, and with `exists` if `to` is taken.
-   */
-  hardLink(from: Path, to: Path, options?: CallOptions): Promise<void>
-  /**
-   * The identities of all files and folders that a change of the entry at `path` would modify, after following
-   * symlinks. Rejects with `not_found` if nothing exists there. Implemented by backends whose files may be reachable by
-   * more than one path of one mount.
-   */
-  identities(path: Path, options?: CallOptions): Promise<readonly Identity[]>
-}
-
-/** Backends that keep the bytes of an incomplete upload. A driver has both methods or neither. */
-export interface ResumableUploads {
-  /**
-   * Starts or resumes an upload whose received bytes survive the process. Rejects as `write` does before it reads the
-   * source, and with `unsupported` if this upload could not be resumable.
-   */
-  upload(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload>
-  /**
-   * Discards the upload that this token identifies; an unknown token is not an error. The upload must not be in use.
-   */
-  dropUpload(token: string, options?: CallOptions): Promise<void>
-}
-
 /** A download that a backend makes by itself, as the backend reports it now. */
 export interface RemoteDownload {
   /** Identifies the download at the backend, also after a restart of either side. */
@@ -238,38 +186,4 @@ export interface RemoteDownloadQuery {
 export interface RemoveDownloadOptions extends CallOptions {
   /** Removes what the download has stored too. */
   readonly withFiles?: boolean | undefined
-}
-
-/**
- * Backends that download from the internet by themselves ("offline downloads"). A driver has all of these methods or
- * none, and its type declares the tool for users in `facts.downloadTool`.
- */
-export interface RemoteDownloads {
-  /**
-   * Makes the backend download `address` into a folder. Resolves to the id of the download. Rejects with `not_found` if
-   * the folder does not exist, with `exists` if the backend already lists a download of this address, with `invalid` if
-   * it cannot download this address, and with `no_space` if no space or quota is left.
-   */
-  addDownload(folder: Path, address: string, options?: CallOptions): Promise<string>
-  /**
-   * Searches everything that the backend lists, page by page. Resolves to undefined if it lists no such download into
-   * this folder. Rejects with `not_found` if the folder does not exist.
-   */
-  findDownload(folder: Path, query: RemoteDownloadQuery, options?: CallOptions): Promise<RemoteDownload | undefined>
-  /** Stops a download and removes it from the backend's list. An unknown id is not an error. */
-  removeDownload(folder: Path, id: string, options?: RemoveDownloadOptions): Promise<void>
-}
-
-/** Several steps in one call, for backends where that is faster. */
-export interface Shortcuts {
-  /**
-   * Combines `realPath` with `last` and `stat` of the result, if the backend can do both at the cost of one of them.
-   */
-  look(path: Path, options?: CallOptions): Promise<LookupResult>
-  /**
-   * Copies small files of one folder together, each as `write` would; rejects with `unsupported` if that is not
-   * possible from this source driver. Resolves, in the order of the files, to the entry that now exists, or undefined
-   * for a file that was not copied because its name was taken or it differs from the reported entry.
-   */
-  copyFiles(bundle: FileBundle, options?: CallOptions): Promise<readonly (Entry | undefined)[]>
 }

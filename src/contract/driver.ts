@@ -1,13 +1,14 @@
 /**
- * The contract between the core and a backend. `test/driver-conformance/driver.ts` is the same contract in executable
- * form; `docs/drivers.md` explains how to write a driver.
+ * The contract between the core and a backend, in one interface. `test/driver-conformance/driver.ts` is the same
+ * contract in executable form; `docs/drivers.md` explains how to write a driver.
  *
- * - Paths are clean and absolute; `/` is the root of the driver.
+ * - Paths are clean and absolute; `/` is the root of the driver. No driver is asked to read, write, create, move or
+ *   remove its root, or to move an entry onto or into itself: the core refuses what follows from the paths alone.
  * - Every method rejects only with a GatewayError, with the original error as its `cause`. Its message may be shown to
  *   users: it has no secrets and no addresses of the host. A backend that refuses the credentials of the storage is
  *   `denied`, with a cause or the detail `storage_refused`; `unauthenticated` concerns the client of the gateway.
  * - A method rejects with `unsupported` only before it has changed anything; an absent method is equivalent to that,
- *   except for `realPath`. The core then uses a slower fallback.
+ *   except for `realPath`. The core then uses a slower fallback (`storage/fallbacks/fallbacks.ts`).
  * - A call about something that must exist rejects with `not_found` if it does not. A call that creates an entry
  *   rejects with `parent_missing` if the parent folder does not exist.
  * - If the signal aborts, the call rejects with `aborted` and closes what it has opened.
@@ -15,61 +16,33 @@
  *   accepts any spelling of a name.
  * - `stat`, `pages` and `write` report equal entries of one file. If the backend reports a time in two resolutions, the
  *   driver uses the coarser one.
- * - Of files, a driver caches only what it verifies at each use. Backends that know entries by ids are the exception:
- *   the ids of paths are cached for minutes (docs/decisions/0028-caches.md).
+ * - Of files, a driver caches only what it verifies at each use. Ids of paths are cached for minutes where the backend
+ *   knows entries by ids (docs/decisions/0028-caches.md).
  */
 import type { Readable } from 'node:stream'
-import type {
-  ByteRange,
-  CallOptions,
-  ListOptions,
-  ReadOptions,
-  Source,
-  StatOptions,
-  WriteOptions,
-} from './call-options.js'
-import type {
-  AlternativeNames,
-  Attributes,
-  DirectUrl,
-  DirectUrlOptions,
-  OpenFile,
-  OpenMode,
-  OpenOptions,
-  RemoteDownloads,
-  ResumableUploads,
-  Shortcuts,
-  Symlinks,
-  Thumbnail,
-  ThumbnailKind,
-  Usage,
-} from './capabilities.js'
-import type { Entry } from './entry.js'
+import type * as call from './call-options.js'
+import type * as types from './capabilities.js'
+import type { Entry, Identity } from './entry.js'
 import type { Path } from '../base/path.js'
 import type { Traits } from './traits.js'
 
-/**
- * One backend. The core checks what follows from the paths of a call alone (`storage/backend.ts`): no driver is
- * asked to read, write, create, move or remove its root, or to move an entry onto or into itself. What few backends can
- * do (symlinks, several names of one file, resumable uploads, downloads) is described in `capabilities.ts`.
- */
-export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableUploads & RemoteDownloads & Shortcuts> {
+export interface Driver {
   /** Traits of this mount, overriding those of its type. */
   readonly traits?: Partial<Traits>
 
   // Implemented by every driver.
   /** The entry as the backend reports it now, with its name in the backend's spelling. */
-  stat(path: Path, options?: StatOptions): Promise<Entry>
+  stat(path: Path, options?: call.StatOptions): Promise<Entry>
   /**
    * Yields pages of at most `pageSize` entries (`entry.ts`), in any order. Rejects with `not_found` and `not_folder`
    * before the first page.
    */
-  pages(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]>
+  pages(path: Path, options?: call.ListOptions): AsyncIterable<readonly Entry[]>
   /**
    * Resolves when the content is available: `not_found` and `is_folder` are rejections, never an `error` event of the
    * stream. A range that starts at or after the end returns an empty stream.
    */
-  read(path: Path, range?: ByteRange, options?: ReadOptions): Promise<Readable>
+  read(path: Path, range?: call.ByteRange, options?: call.ReadOptions): Promise<Readable>
 
   // Implemented together by every writable driver.
   /**
@@ -78,11 +51,11 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
    * before its announced size or exceeds it. Resolves when the data is stored. The mode is that of the options,
    * otherwise that of the old file; `contentMode` of it is set. The same applies to `copy` and `open`.
    */
-  write?(path: Path, source: Source, options?: WriteOptions): Promise<Entry>
+  write?(path: Path, source: call.Source, options?: call.WriteOptions): Promise<Entry>
   /** Creates a folder. Rejects with `exists` if anything exists at the path. */
-  mkdir?(path: Path, options?: CallOptions): Promise<void>
+  mkdir?(path: Path, options?: call.CallOptions): Promise<void>
   /** Removes a file, a symlink (never its target) or an empty folder; otherwise rejects with `not_empty`. */
-  remove?(path: Path, options?: CallOptions): Promise<void>
+  remove?(path: Path, options?: call.CallOptions): Promise<void>
 
   // Faster alternatives to fallbacks of the core.
   /**
@@ -90,17 +63,22 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
    * folder, and with `exists` for a folder over a file. A symlink is moved, never its target. A move to another
    * spelling of the same name renames the entry and removes nothing.
    */
-  move?(from: Path, to: Path, options?: CallOptions): Promise<void>
+  move?(from: Path, to: Path, options?: call.CallOptions): Promise<void>
   /**
    * Copies one file with its time and mode, unless the options have others. Replaces a file. Rejects with `is_folder`
    * if the source or the target is a folder.
    */
-  copy?(from: Path, to: Path, options?: WriteOptions): Promise<void>
+  copy?(from: Path, to: Path, options?: call.WriteOptions): Promise<void>
   /**
-   * Removes a file, a symlink (never its target), or a folder with everything in it. If it rejects, a part of the
-   * folder may be removed.
+   * Copies small files of one folder together, each as `write` would. Rejects with `unsupported` if that is not
+   * possible from this source driver. Resolves, in the order of the files, to the entry that now exists, or undefined
+   * for a file that was not copied because its name was taken or it differs from the reported entry.
    */
-  removeTree?(path: Path, options?: CallOptions): Promise<void>
+  copyFiles?(bundle: types.FileBundle, options?: call.CallOptions): Promise<readonly (Entry | undefined)[]>
+  /** `remove`, also of a folder with everything in it. If it rejects, a part of the folder may be removed. */
+  removeTree?(path: Path, options?: call.CallOptions): Promise<void>
+  /** `realPath` with `last`, and `stat` of the result, at the cost of one of them. */
+  look?(path: Path, options?: call.CallOptions): Promise<types.LookupResult>
 
   // Implemented only if the backend supports them natively.
   /**
@@ -108,26 +86,77 @@ export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableU
    * or truncated file, at any position, to a staged file until `commit`, which calls `beforePublish` and rejects as
    * `write` does. A handle of 'update' or 'replace' must have `write`. Rejects with `is_folder` for a folder.
    */
-  open?(path: Path, mode: OpenMode, options?: OpenOptions): Promise<OpenFile>
+  open?(path: Path, mode: types.OpenMode, options?: types.OpenOptions): Promise<types.OpenFile>
   /**
    * Sets every given attribute that the trait `keeps` names, or rejects with `unsupported` before any change. Follows
    * symlinks. The mode becomes that of `settableMode`.
    */
-  setAttributes?(path: Path, to: Attributes, options?: CallOptions): Promise<void>
-  /**
-   * Revision of a folder: differs when a name was added or removed. A cached listing is valid only while it is
-   * unchanged.
-   */
-  revision?(path: Path, options?: CallOptions): Promise<string>
+  setAttributes?(path: Path, to: types.Attributes, options?: call.CallOptions): Promise<void>
+  /** Revision of a folder: differs when a name was added or removed. It decides whether a cached listing is valid. */
+  revision?(path: Path, options?: call.CallOptions): Promise<string>
   /** The backend's own URL of the file, and its expiry. If it is bound to a client, the trait `urlsBoundTo` says so. */
-  directUrl?(path: Path, options?: DirectUrlOptions): Promise<DirectUrl>
+  directUrl?(path: Path, options?: types.DirectUrlOptions): Promise<types.DirectUrl>
   /**
    * A small picture of a file of this kind, one of the trait `thumbnails`. Rejects with `unsupported` if no thumbnail
    * can be made of this file and the file may be shown instead, and with `invalid` if the file is corrupt or too large.
    */
-  thumbnail?(path: Path, kind: ThumbnailKind, options?: CallOptions): Promise<Thumbnail>
+  thumbnail?(path: Path, kind: types.ThumbnailKind, options?: call.CallOptions): Promise<types.Thumbnail>
   /** How much space the backend has, and how much of it is used. */
-  usage?(options?: CallOptions): Promise<Usage>
+  usage?(options?: call.CallOptions): Promise<types.Usage>
+
+  // Uploads whose bytes the backend keeps until they are complete: both methods or neither.
+  /**
+   * Starts or resumes an upload whose received bytes survive the process. Rejects as `write` does before it reads the
+   * source, and with `unsupported` if this upload could not be resumable.
+   */
+  upload?(path: Path, plan: types.UploadPlan, options?: call.WriteOptions): Promise<types.Upload>
+  /** Discards the upload of this token, which must not be in use. An unknown token is not an error. */
+  dropUpload?(token: string, options?: call.CallOptions): Promise<void>
+
+  // Symlinks, and several names of one file.
+  /**
+   * Resolves every symlink in the parents of `path`; with `last`, also in its last segment. A dangling symlink resolves
+   * to the path that does not exist; names below that are appended. A symlink of a loop is returned unresolved. Rejects
+   * with `denied` if a symlink leads outside the driver. Required of a backend that follows symlinks.
+   */
+  realPath?(path: Path, options?: call.CallOptions & { readonly last?: boolean | undefined }): Promise<Path>
+  /**
+   * The text of a symlink. An absolute text is a path of the driver. Rejects with `invalid` if the path is not a
+   * symlink, and with `denied` if it leads outside the driver.
+   */
+  readSymlink?(path: Path, options?: call.CallOptions): Promise<string>
+  /**
+   * Creates a symlink with the text `target`, which need not exist. Rejects with `exists` if the name is taken, and
+   * with `denied` if the target is outside the driver.
+   */
+  symlink?(path: Path, target: string, options?: call.CallOptions): Promise<void>
+  /** Sets the time of a symlink and not of its target. Rejects with `invalid` if the path is not a symlink. */
+  setSymlinkTime?(path: Path, modified: Date, options?: call.CallOptions): Promise<void>
+  /** Gives a file a second name. Rejects with `is_folder` for a folder, and with `exists` if `to` is taken. */
+  hardLink?(from: Path, to: Path, options?: call.CallOptions): Promise<void>
+  /**
+   * The identities of all files and folders that a change of the entry at `path` would modify, after following
+   * symlinks. For backends whose files may be reachable by more than one path of one mount.
+   */
+  identities?(path: Path, options?: call.CallOptions): Promise<readonly Identity[]>
+
+  // Downloads from the internet by the backend itself: all or none, and the type has `facts.downloadTool`.
+  /**
+   * Makes the backend download `address` into a folder. Resolves to the id of the download. Rejects with `exists` if
+   * the backend already lists a download of this address, with `invalid` if it cannot download this address, and with
+   * `no_space` if no space or quota is left.
+   */
+  addDownload?(folder: Path, address: string, options?: call.CallOptions): Promise<string>
+  /** Searches all that the backend lists. Resolves to undefined if it lists no such download into this folder. */
+  findDownload?(
+    folder: Path,
+    query: types.RemoteDownloadQuery,
+    options?: call.CallOptions,
+  ): Promise<types.RemoteDownload | undefined>
+  /** Stops a download and removes it from the backend's list. An unknown id is not an error. */
+  removeDownload?(folder: Path, id: string, options?: types.RemoveDownloadOptions): Promise<void>
+
+  // The life of a driver.
   /**
    * Removes what other runs that have ended (`Instance.isOver`) have staged, except resumable uploads. Called when such
    * a run has ended while this driver is open. Errors are logged by the driver.

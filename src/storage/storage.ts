@@ -555,7 +555,7 @@ export class Storage {
     this.#changes.changed(to)
   }
 
-  // Downloads that the backend makes by itself; see `RemoteDownloads`
+  // Downloads that the backend makes by itself; see `Driver.addDownload`
 
   get hasDownloads(): boolean {
     return this.#backend.can('addDownload')

@@ -5,12 +5,7 @@
 import { createHash } from 'node:crypto'
 import { findInPages, type ListedDownload } from '../../drivers/lib/cloud/listed-downloads.js'
 import type { CallOptions } from '../../src/contract/call-options.js'
-import type {
-  RemoteDownload,
-  RemoteDownloadQuery,
-  RemoteDownloads,
-  RemoveDownloadOptions,
-} from '../../src/contract/capabilities.js'
+import type { RemoteDownload, RemoteDownloadQuery, RemoveDownloadOptions } from '../../src/contract/capabilities.js'
 import type { DriverType } from '../../src/contract/driver-type.js'
 import { GatewayError } from '../../src/base/errors.js'
 import type { Path } from '../../src/base/path.js'
@@ -124,7 +119,7 @@ function sizeOf(files: Tree): number {
   return Object.values(files).reduce((sum, file) => sum + (typeof file === 'string' ? file.length : sizeOf(file)), 0)
 }
 
-export class DownloadingDriver extends IdDriveDriver implements RemoteDownloads {
+export class DownloadingDriver extends IdDriveDriver {
   constructor(
     readonly downloading: DownloadingDrive,
     env: ConstructorParameters<typeof IdDriveDriver>[1],

@@ -1,4 +1,4 @@
-/** Finds one download in the list of those that a backend makes by itself; see `RemoteDownloads` of the contract. */
+/** Finds one download in the list of those that a backend makes by itself; see `Driver.findDownload`. */
 import type { RemoteDownload, RemoteDownloadQuery } from '../../../src/contract/capabilities.js'
 
 /** A download as the backend lists it. */
