@@ -176,11 +176,16 @@ async function copyData(session: SessionState, id: number, fields: FieldReader):
   if (!from.plan.read || !to.plan.write) {
     throw new GatewayError('invalid', {
       op: 'copy',
+      path: to.file.path,
       reason: 'the source must be open for reading and the target for writing',
     })
   }
   if (from.file === to.file || (await isSameFile(session, from.file, to.file)))
-    throw new GatewayError('invalid', { op: 'copy', reason: 'source and target are the same file' })
+    throw new GatewayError('invalid', {
+      op: 'copy',
+      path: to.file.path,
+      reason: 'source and target are the same file',
+    })
   // Not what is appended meanwhile: the source may be the target under a name that the backend does not report.
   const available = Math.max(0, (await sizeOf(session, from.file)) - start)
   const length = requestedLength === 0 ? available : Math.min(requestedLength, available)
@@ -219,7 +224,7 @@ async function copyBytes(session: SessionState, { from, start, length, to, targe
     throwIfAborted(session.signal)
     // As READ and WRITE do: no file is that large.
     if (start + done > Number.MAX_SAFE_INTEGER - buffer.length) return
-    if (target !== undefined) assertSize(target + done + buffer.length, 'copy')
+    if (target !== undefined) assertSize(target + done + buffer.length, 'copy', to.path)
     const filled = await from.read(buffer.subarray(0, Math.min(buffer.length, length - done)), start + done)
     if (filled === 0) return
     await to.write([buffer.subarray(0, filled)], filled, target === undefined ? undefined : target + done)

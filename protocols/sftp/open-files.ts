@@ -43,17 +43,18 @@ export class OpenFiles {
     return this.#handles.size + this.#opening
   }
 
-  /** Opens a handle and resolves to its 4-byte key. Rejects with `busy` at the limit of open handles. */
-  async openHandle<T extends Handle>(open: () => Promise<T>): Promise<Buffer> {
+  /** Opens a handle of `path`, and resolves to its 4-byte key. Rejects with `busy` at the limit of open handles. */
+  async openHandle<T extends Handle>(path: Path, open: () => Promise<T>): Promise<Buffer> {
     if (this.count >= this.limit) {
-      throw new GatewayError('busy', { op: 'open', reason: `the limit of ${this.limit} open handles is reached` })
+      const reason = `the limit of ${this.limit} open handles is reached`
+      throw new GatewayError('busy', { op: 'open', path, reason })
     }
     this.#opening++
     try {
       const handle = await open()
       if (this.signal.aborted) {
         await this.#discard(handle)
-        throw new GatewayError('aborted')
+        throw new GatewayError('aborted', { op: 'open', path })
       }
       const key = this.#next++ % 0x1_0000_0000
       this.#handles.set(key, handle)
@@ -85,8 +86,10 @@ export class OpenFiles {
   /** The file handle of `key`. Throws `invalid` if there is none, and `is_folder` for the handle of a folder. */
   file(key: Buffer): FileHandle {
     const handle = this.find(key)
-    if (handle.kind !== 'file')
-      throw new GatewayError('is_folder', { op: 'use handle', reason: 'the handle belongs to a folder' })
+    if (handle.kind !== 'file') {
+      const reason = 'the handle belongs to a folder'
+      throw new GatewayError('is_folder', { op: 'use handle', path: handle.path, reason })
+    }
     return handle
   }
 

@@ -1,6 +1,6 @@
 /** The requests of the draft: each is a function from the request's fields to the response packet. */
 import type { Entry } from '../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../src/base/errors.js'
+import { GatewayError, isGatewayError, type OperationName } from '../../src/base/errors.js'
 import type { Log } from '../../src/base/log.js'
 import { resolvePath, root, type Path } from '../../src/base/path.js'
 import {
@@ -26,6 +26,7 @@ import { limits, packetType, statusCode } from './wire.js'
 import type { SymlinkOrder } from './symlink-order.js'
 import type { ReplyBuffer } from './reply-buffer.js'
 import type { SftpFileSystem } from './file-system.js'
+import type { WorkingFile } from './working-file.js'
 
 /** State that the requests of one session share. */
 export interface SessionState {
@@ -61,7 +62,7 @@ export const requests: Readonly<Partial<Record<number, PacketHandler>>> = {
     const path = readPath(fields)
     const flags = fields.uint32()
     const requested = readAttributes(fields)
-    const handle = await session.files.openHandle(() =>
+    const handle = await session.files.openHandle(path, () =>
       session.serializer.run([path], true, () => session.files.open(path, flags, requested)),
     )
     return new PacketBuilder(packetType.handle, id).string(handle).finish()
@@ -78,7 +79,7 @@ export const requests: Readonly<Partial<Record<number, PacketHandler>>> = {
     const { file, plan } = session.files.file(fields.string())
     const offset = fields.uint64()
     const length = Math.min(fields.uint32(), limits.data)
-    if (!plan.read) throw new GatewayError('invalid', { op: 'read', reason: 'the handle was not opened to read' })
+    if (!plan.read) throw notOpenedTo('read', 'read', file)
     const packet = session.replyBuffer.allocate(dataHeaderLength + length)
     if (length > 0) {
       if (offset > Number.MAX_SAFE_INTEGER - length) return endOfFile(id)
@@ -95,8 +96,8 @@ export const requests: Readonly<Partial<Record<number, PacketHandler>>> = {
     if (data.reduce((sum, piece) => sum + piece.length, 0) !== length) {
       throw new MalformedPacket('a WRITE announces more data than it holds')
     }
-    if (!plan.write) throw new GatewayError('invalid', { op: 'write', reason: 'the handle was not opened to write' })
-    if (!plan.append) assertSize(offset + length, 'write')
+    if (!plan.write) throw notOpenedTo('write', 'write', file)
+    if (!plan.append) assertSize(offset + length, 'write', file.path)
     await file.write(data, length, plan.append ? undefined : offset)
     return ok(id)
   },
@@ -136,9 +137,7 @@ export const requests: Readonly<Partial<Record<number, PacketHandler>>> = {
     else {
       // ftruncate(2) requires a handle with write access. Times and mode are authorized for the file, not for the
       // handle.
-      if (requested.size !== undefined && !handle.plan.write) {
-        throw new GatewayError('invalid', { op: 'truncate', reason: 'the handle was not opened to write' })
-      }
+      if (requested.size !== undefined && !handle.plan.write) throw notOpenedTo('write', 'truncate', handle.file)
       await setHandleAttributes(handle, requested)
     }
     return ok(id)
@@ -147,7 +146,7 @@ export const requests: Readonly<Partial<Record<number, PacketHandler>>> = {
   [packetType.opendir]: async (session, id, fields) => {
     const path = readPath(fields)
     const { fs, files, owner, signal } = session
-    const handle = await files.openHandle(() =>
+    const handle = await files.openHandle(path, () =>
       session.serializer.run([path], false, async () => {
         await files.changesDone(path)
         return FolderHandle.open(fs, path, owner, files.stagedEntries(path), signal)
@@ -159,7 +158,7 @@ export const requests: Readonly<Partial<Record<number, PacketHandler>>> = {
   [packetType.readdir]: async (session, id, fields) => {
     const handle = session.files.find(fields.string())
     if (handle.kind !== 'folder')
-      throw new GatewayError('invalid', { op: 'list', reason: 'the handle belongs to a file' })
+      throw new GatewayError('invalid', { op: 'list', path: handle.file.path, reason: 'the handle belongs to a file' })
     return (await handle.next(id)) ?? endOfFile(id)
   },
 
@@ -275,7 +274,7 @@ export async function setAttributes(session: SessionState, path: Path, requested
 
 async function setHandleAttributes({ file }: Pick<FileHandle, 'file'>, requested: RequestedAttributes): Promise<void> {
   if (requested.size !== undefined) {
-    assertSize(requested.size, 'truncate')
+    assertSize(requested.size, 'truncate', file.path)
     await file.truncate(requested.size)
   }
   const storable = storableAttributes(requested)
@@ -283,7 +282,7 @@ async function setHandleAttributes({ file }: Pick<FileHandle, 'file'>, requested
 }
 
 async function truncate({ fs, signal }: SessionState, path: Path, size: number): Promise<void> {
-  assertSize(size, 'truncate')
+  assertSize(size, 'truncate', path)
   const file = await fs.open(path, 'update', { readable: false, signal })
   try {
     await file.truncate(size)
@@ -293,9 +292,14 @@ async function truncate({ fs, signal }: SessionState, path: Path, size: number):
   }
 }
 
-/** Throws `too_large` for a size of a file, or an end of a write, that no file can have. */
-export function assertSize(size: number, op: 'truncate' | 'write' | 'copy'): void {
-  if (!Number.isSafeInteger(size)) throw new GatewayError('too_large', { op, reason: 'no file can be that large' })
+/** Throws `too_large` for a size of the file at `path`, or an end of a write, that no file can have. */
+export function assertSize(size: number, op: 'truncate' | 'write' | 'copy', path: Path): void {
+  if (!Number.isSafeInteger(size))
+    throw new GatewayError('too_large', { op, path, reason: 'no file can be that large' })
+}
+
+function notOpenedTo(access: 'read' | 'write', op: OperationName, { path }: WorkingFile): GatewayError {
+  return new GatewayError('invalid', { op, path, reason: `the handle was not opened to ${access}` })
 }
 
 function attributesPacket(session: SessionState, id: number, entry: Entry): Buffer {

@@ -301,7 +301,7 @@ export class WorkingFile {
 
   /** The handle, reopened with the access that is needed now: a read must not require the permission to write. */
   async #reopened(mode: 'read' | 'update'): Promise<OpenFile> {
-    if (!this.#file && this.#unlinked) throw new GatewayError('not_found', { path: this.path })
+    if (!this.#file && this.#unlinked) throw new GatewayError('not_found', { op: 'open', path: this.path })
     const options = { readable: this.isRead, signal: this.signal }
     this.#file ??= await this.fs.open(this.path, mode, options)
     if (mode === 'read' || isWritable(this.#file)) return this.#file

@@ -110,3 +110,20 @@ void t.test('MKDIR succeeds where the storage has no modes, and reports other er
   served.abort()
   await served.filesClosed
 })
+
+void t.test('a request that the handle is not for is refused with its operation and path', async (t) => {
+  const entry = { name: 'file', kind: 'file', size: 1, modified: new Date() } as const
+  const file: Partial<WritableTreeFile> = { entry, close: async () => undefined }
+  const { served, client } = await serve({ open: async () => file as WritableTreeFile }, {} as unknown as Log)
+  const handle = string(await client.mustOpen('/d/file', flags.read))
+  for (const [type, message, ...fields] of [
+    [types.write, 'write: /d/file: the handle was not opened to write', uint64(0), string('x')],
+    [names.readdir, 'list: /d/file: the handle belongs to a file'],
+    [types.fsetstat, 'truncate: /d/file: the handle was not opened to write', uint32(1), uint64(5)],
+  ] as const) {
+    const { body } = await client.ask(type, handle, ...fields)
+    t.match(body.toString(), message)
+  }
+  served.abort()
+  await served.filesClosed
+})
