@@ -238,7 +238,7 @@ async function readConfigFile(path: string): Promise<Record<string, unknown>> {
     bytes = await readFile(path)
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'it does not exist' : (error as Error).message
-    throw new GatewayError('invalid', { reason: `the configuration file ${path} cannot be read: ${why}` })
+    throw new GatewayError('invalid', { reason: `the configuration file ${path} cannot be read: ${why}`, cause: error })
   }
   const text = decodeUtf8(bytes)
   if (text === undefined) throw new GatewayError('invalid', { reason: `the configuration file ${path} is not UTF-8` })
@@ -251,6 +251,7 @@ async function readConfigFile(path: string): Promise<Record<string, unknown>> {
   } catch (error) {
     throw new GatewayError('invalid', {
       reason: `the configuration file ${path} is not JSON: ${(error as Error).message}`,
+      cause: error,
     })
   }
   throw new GatewayError('invalid', { reason: `the configuration file ${path} must hold an object` })
