@@ -19,15 +19,25 @@ export interface ReadListing {
   readonly readAt: number
 }
 
+/** A part of a listing in a serialized form. */
+export interface SerializedPart {
+  readonly bytes: Buffer
+  /**
+   * The offset in `bytes` of each entry and of one after the last, with one byte between two of them; undefined until
+   * single entries are asked for.
+   */
+  readonly offsets?: Uint32Array | undefined
+}
+
 /**
  * A cached listing in one serialized form, part by part, for a protocol. The parts are dropped with the listing and
  * count towards the limit.
  */
 export interface SerializedParts {
   /** The part that begins with the entry `from`; undefined if it is not cached. */
-  get(from: number): Buffer | undefined
-  /** Caches a part, unless it exceeds the limit or the listing is no longer cached. */
-  set(from: number, part: Buffer): void
+  get(from: number): SerializedPart | undefined
+  /** Caches a part, or replaces it, unless it exceeds the limit or the listing is no longer cached. */
+  set(from: number, part: SerializedPart): void
 }
 
 /** Estimated memory of a listing, of an entry including its item in the map of names, and of its place in an order. */
@@ -39,6 +49,10 @@ function bytesOf({ entries }: ReadListing): number {
   let bytes = listingBytes
   for (const entry of entries) bytes += entryBytes + 2 * entry.name.length
   return bytes
+}
+
+function bytesOfPart(part: SerializedPart | undefined): number {
+  return part === undefined ? 0 : part.bytes.length + (part.offsets?.byteLength ?? 0)
 }
 
 /** The limit that the caches of all storages share. */
@@ -104,7 +118,7 @@ export class CacheItem implements ReadListing {
   /** The index of each name in the backend's order. Created on the first lookup. */
   #indexes: ReadonlyMap<string, number> | undefined
   #form: string | undefined
-  #parts = new Map<number, Buffer>()
+  #parts = new Map<number, SerializedPart>()
   /** The entries in orders other than the storage's. */
   readonly #orders = new Map<string, readonly Entry[]>()
   /** Orders that are being made. */
@@ -133,7 +147,7 @@ export class CacheItem implements ReadListing {
   serialized(form: string): SerializedParts {
     if (form !== this.#form) {
       let freed = 0
-      for (const part of this.#parts.values()) freed += part.length
+      for (const part of this.#parts.values()) freed += bytesOfPart(part)
       this.#form = form
       this.#parts = new Map()
       if (this.budget.has(this)) this.budget.resize(this, this.bytes - freed)
@@ -142,9 +156,10 @@ export class CacheItem implements ReadListing {
     return {
       get: (from) => parts.get(from),
       set: (from, part) => {
-        if (parts !== this.#parts || parts.has(from) || !this.#mayGrow(part.length)) return
+        const more = bytesOfPart(part) - bytesOfPart(parts.get(from))
+        if (parts !== this.#parts || !this.#mayGrow(more)) return
         parts.set(from, part)
-        this.budget.resize(this, this.bytes + part.length)
+        this.budget.resize(this, this.bytes + more)
       },
     }
   }

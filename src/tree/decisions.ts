@@ -253,7 +253,10 @@ export class Decisions {
   factsOfMembers(folder: Path, entries: readonly Entry[]): readonly SeenEntry[] {
     const granted = this.#granted(folder)
     if (granted === undefined) return entries
+    const { withGrants } = granted
+    const showsOthers = names.grantsContent(granted.rest)
     const facts = entries.map((entry): SeenEntry => {
+      if (showsOthers && entry.isSymlink !== true && !withGrants.has(entry.name)) return entry
       const member = granted.child(entry.name)
       if (names.showsDerived(member, entry)) return entry
       return onePath.contentRefusal(member) ? unreadable(entry) : withoutContent(entry)

@@ -58,6 +58,14 @@ export interface FolderListOptions extends AccessOptions, EntryFilter {
   readonly atMost?: number | undefined
 }
 
+/** A listing that is cached with its serialized form. */
+export interface CachedListing {
+  /** All entries of the folder, also those that the principal does not see. */
+  readonly entries: readonly Entry[]
+  /** See `CacheItem.serialized`. */
+  readonly serialized: NonNullable<FolderListing['serialized']>
+}
+
 /** A folder as the principal sees it. */
 export interface Listing {
   /** The requested part: sorted, with mount points, without hidden entries. */
@@ -66,8 +74,8 @@ export interface Listing {
   readonly total: number
   readonly folder: FolderView
   readonly rights: readonly ListedRight[]
-  /** As `FolderListing.serialized`; undefined if these entries are not a whole cached listing. */
-  readonly serialized: FolderListing['serialized']
+  /** The cached listing from which these entries were chosen; undefined if there is none, or they are a page. */
+  readonly cached: CachedListing | undefined
 }
 
 /** See `VirtualFs.list`. */
@@ -87,12 +95,13 @@ export async function list(access: Access, path: Path, options: FolderListOption
       ? requested
       : await access.tree.refreshed(at, requested, { signal, preferred: listing.storage })
   const entries = await factsSeen(access, folder, refreshed, options)
+  const { serialized } = listing
   return {
     entries,
     total: shown.length,
     folder: folderView(access, at),
     rights: access.decisions.rightsInFolder(at, options.password),
-    serialized: entries === listing.entries ? listing.serialized : undefined,
+    cached: serialized && requested === shown ? { entries: listing.entries, serialized } : undefined,
   }
 }
 
@@ -187,37 +196,43 @@ export async function visibleEntries(
   filter: EntryFilter = {},
   hasReserved = true,
 ): Promise<readonly Entry[]> {
-  const view = viewOf(decisions, at, filter)
-  if (view.isUnfiltered && !hasReserved) return entries
-  const visible: Entry[] = []
+  const view = viewOf(decisions, at, filter, hasReserved)
+  if (view.isUnfiltered) return entries
+  // Most are visible, and a list that grows is copied many times.
+  const visible = [...entries]
   const pauses = new Pauses(filter.signal)
-  let count = 0
+  let [count, shown] = [0, 0]
   for (const entry of entries) {
-    if (view.isVisible(entry)) visible.push(entry)
+    if (view.isVisible(entry)) visible[shown++] = entry
     if (view.isQuick && ++count % quickEntries !== 0) continue
     if (pauses.areDue) await pauses.take()
   }
-  return visible.length < entries.length ? visible : entries
+  if (shown === entries.length) return entries
+  visible.length = shown
+  return visible
 }
 
 /** Entries without patterns that are quicker than a look at the clock for each. */
 const quickEntries = 1000
 
 /**
- * The filter for the entries of a folder. `isQuick`: no rule or grant hides any, and names are not searched.
- * `isUnfiltered`: only reserved names are removed.
+ * The filter for the entries of a folder. `isQuick`: names are neither matched against patterns nor searched.
+ * `isUnfiltered`: all entries are visible.
  */
 function viewOf(
   decisions: Pick<Decisions, 'memberFilter'>,
   at: Path,
   { foldersOnly = false, startsWith = '', contains = '', except }: EntryFilter,
+  hasReserved: boolean,
 ): { readonly isUnfiltered: boolean; readonly isQuick: boolean; isVisible(entry: Entry): boolean } {
   const members = decisions.memberFilter(at)
   const part = foldName(contains)
+  const asksAll = !hasReserved && !foldersOnly && startsWith === '' && part === '' && except === undefined
   return {
-    isUnfiltered: members.showsAll && !foldersOnly && startsWith === '' && part === '' && except === undefined,
-    isQuick: members.showsAll && part === '',
+    isUnfiltered: members.showsAll && asksAll,
+    isQuick: !members.hasPatterns && part === '',
     isVisible({ name, kind }) {
+      if (asksAll) return members.shows(name)
       if ((foldersOnly && kind !== 'folder') || !name.startsWith(startsWith) || name === except) return false
       if (part !== '' && !foldName(name).includes(part)) return false
       return !name.startsWith(reservedPrefix) && members.shows(name)

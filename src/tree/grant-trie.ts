@@ -131,6 +131,17 @@ export class GrantedPath {
     return this.#rest
   }
 
+  /**
+   * Which members have grants at or below them, for many names of one folder: a look at each member that lacks them
+   * costs one look at a map. Do not keep it: whether a backend ignores case can change.
+   */
+  get withGrants(): { has(name: string): boolean } {
+    const [first, ...others] = this.nodes
+    const isSpelledOnce = others.length === 0 && this.foldedPath(this.path) === undefined
+    if (first !== undefined && isSpelledOnce) return first.children
+    return { has: (name) => this.hasBelow && this.#spellings(name).length > 0 }
+  }
+
   /** The member of this name. */
   child(name: string): GrantedPath {
     if (!this.hasBelow) return this.rest

@@ -62,7 +62,7 @@ import * as locksAndProperties from './locks-and-properties.js'
 export type { Property, PropertyChange, PropertyName } from '../database/tables/files.js'
 export { maxPropertiesSize } from './locks-and-properties.js'
 
-export type { SerializedParts } from '../storage/listing-cache.js'
+export type { SerializedPart, SerializedParts } from '../storage/listing-cache.js'
 export type {
   DownloadRoute,
   DownloadRouteOptions,

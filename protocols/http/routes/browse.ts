@@ -8,7 +8,7 @@ import { asVisitor } from '../../../src/shares/visitor-errors.js'
 import type { FolderListOptions } from '../../../src/tree/folder-contents.js'
 import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import { etagOf } from '../../../src/tree/preconditions.js'
-import type { FolderView, SeenEntry, VirtualFs } from '../../../src/tree/virtual-fs.js'
+import type { FolderView, SeenEntry, SerializedParts, VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { urlClientOf } from '../../lib/client.js'
 import { signalOf, type Exchange, type HttpApi } from '../api/http-api.js'
 import { endpoint } from '../api/endpoint.js'
@@ -35,7 +35,7 @@ import { shareMode } from '../compat/share-object.js'
 import { sliceOf } from '../api/paging.js'
 import { accessDenied, pathRefusals, coreRefusal, visitorRefusals } from '../api/refusals.js'
 import { timestamp } from '../api/schemas.js'
-import { StreamedArray } from '../api/streamed-array.js'
+import { StreamedArray, type StreamedArrayOptions } from '../api/streamed-array.js'
 
 const path = text.meta({ example: '/folder' }).describe('Relative to the base folder of the user. Default: the root.')
 const treePath = path.describe(
@@ -147,7 +147,7 @@ export const browseEndpoints = [
       const { baseUrl } = api.clientOf(context.req)
       const folderPath = cleanPath(fields.path)
       const { offset, limit } = sliceOf(fields)
-      const { entries, total, folder, rights, serialized } = await withResponses(browseResponses, () =>
+      const { entries, total, folder, rights, cached } = await withResponses(browseResponses, () =>
         fs.list(folderPath, {
           signal: signalOf(context.res),
           password: fields.password || headers.password,
@@ -164,10 +164,10 @@ export const browseEndpoints = [
       // Mount details are not cached, because they change often.
       const cacheOf = () => {
         const key = objectOf === plainObjectOf ? cacheKeyOf(api, form) : undefined
-        return key === undefined ? undefined : serialized?.(key)
+        return key === undefined ? undefined : cached?.serialized(key)
       }
       return {
-        content: new StreamedArray(entries.length, (from, to) => entries.slice(from, to).map(objectOf), { cacheOf }),
+        content: listed(entries, objectOf, cached?.entries ?? entries, cacheOf),
         total,
         readme: folder.readme,
         header: folder.header,
@@ -315,6 +315,29 @@ async function withMountDetails(
     const usage = entry.kind === 'folder' ? usages.get(childOf(folder, entry.name)) : undefined
     return usage ? { ...objectOf(entry), mount_details: mountDetails(usage) } : objectOf(entry)
   }
+}
+
+/** The objects of the entries, which are all or some of those of a listing whose JSON may be cached. */
+function listed(
+  entries: readonly SeenEntry[],
+  objectOf: (entry: SeenEntry) => FileObject,
+  all: readonly Entry[],
+  cacheOf: () => SerializedParts | undefined,
+): StreamedArray<FileObject> {
+  const objects = (of: readonly SeenEntry[], options: StreamedArrayOptions<FileObject>) =>
+    new StreamedArray(of.length, (from, to) => of.slice(from, to).map(objectOf), options)
+  const whole = objects(all, { cacheOf })
+  // Of a small part of the listing the objects are made in less time.
+  if (entries === all || entries.length < all.length / 2) return entries === all ? whole : objects(entries, {})
+  const placesOf = () => {
+    let place = 0
+    return (index: number) => {
+      const entry = entries[index]
+      while (place < all.length && all[place]?.name !== entry?.name) place++
+      return all[place] === entry ? place : undefined
+    }
+  }
+  return objects(entries, { excerpt: { whole, placesOf } })
 }
 
 /** The download URL of a file: of the backend, of the storage's `down_proxy_url`, or of this server. */

@@ -56,6 +56,8 @@ export function hidesNames(principal: Principal, rule: Rule | undefined): rule i
 /** Which members of one folder its listings show. */
 export interface MemberFilter {
   readonly showsAll: boolean
+  /** Names are matched against patterns, which may take long. */
+  readonly hasPatterns: boolean
   shows(name: string): boolean
 }
 
@@ -75,10 +77,17 @@ export function memberFilter(
   const asksMembers =
     granted !== undefined && (granted.hasBelow || !isGranted('see', granted.rest) || principal.share !== undefined)
   const showsAll = hiding === undefined && ruleOf === undefined && !asksMembers
+  // Whether those members are seen that no rule and no grant is about, which are most of a large folder.
+  const others =
+    hiding === undefined && ruleOf === undefined && granted !== undefined
+      ? { withGrants: granted.withGrants, areSeen: isSeen(principal, childOf(folder, 'any'), granted.rest) }
+      : undefined
   return {
     showsAll,
+    hasPatterns: hiding !== undefined,
     shows(name) {
       if (showsAll) return true
+      if (others?.withGrants.has(name) === false) return others.areSeen
       const member = childOf(folder, name)
       return !isOmitted(principal, member, hiding, ruleOf?.(member), asksMembers ? granted.child(name) : undefined)
     },

@@ -370,6 +370,52 @@ void t.test('the signatures of a cached long listing are those of the path by wh
   t.equal(download.status, 200)
 })
 
+void t.test('a long listing has what grants show of it, whoever has listed the folder before', async (t) => {
+  const served = await serve(t)
+  const [ann, ben] = [await served.as('ann', []), await served.as('ben', [])]
+  const fs = served.gateway.as(await served.gateway.accounts.tokens.principalOf(served.token, http))
+  const names = Array.from({ length: 2500 }, (_, at) => `${at} ä "},{".txt`)
+  await fs.mkdir(asPath('/many'))
+  for (const name of names) await fs.write(asPath(`/many/${name}`), sourceOf('content'))
+  const [closed, unreadable] = [
+    [0, 1, 999, 1000, 1500, 2499],
+    [2, 998, 1001, 2000],
+  ]
+  for (const at of closed) await served.grant('ann', `/many/${names[at]}`, { deny: ['see'] })
+  for (const at of unreadable) await served.grant('ann', `/many/${names[at]}`, { deny: ['read'] })
+  const shown = names.filter((_, at) => !closed.includes(at))
+  const whole = async () => (await ann.post('/api/fs/list', { path: '/many' })).data as Listed
+  const inPages = async () => {
+    const pages: unknown[] = []
+    for (let page = 1; page <= 5; page++) {
+      const { data } = await ann.post('/api/fs/list', { path: '/many', page, per_page: 500 })
+      pages.push(...(data as Listed).content)
+    }
+    return pages
+  }
+  const sees = async (message: string) => {
+    const { content, total } = await whole()
+    t.same([total, content.map(({ name }) => name)], [shown.length, shown], message)
+    t.strictSame(content, await inPages(), message)
+    const without = content.filter(({ unreadable }) => unreadable === true)
+    t.same(
+      without.map(({ name, sign }) => [name, sign]),
+      unreadable.map((at) => [names[at], '']),
+      message,
+    )
+  }
+  await sees('first of all')
+  await sees('once more')
+  t.same(await ben.names('/many'), names)
+  await sees('after a user without grants')
+  await served.put(`/many/${names[1002]}`, 'changed')
+  t.same(await ben.names('/many'), names)
+  await sees('after a change that such a user has seen first')
+  await served.grant('ann', '/many', { deny: ['read'] })
+  t.ok((await whole()).content.every(({ unreadable, sign }) => unreadable === true && sign === ''))
+  t.same(await ben.names('/many'), names)
+})
+
 void t.test('a page of a large folder takes less than half of the work of the whole listing', async (t) => {
   const served = await serve(t)
   const ann = await served.as('ann', [])
