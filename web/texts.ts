@@ -1083,6 +1083,7 @@ export const texts = {
     ends: 'Last day',
     never: 'never',
     creator: 'By',
+    pseudonym: 'In the audit',
     remark: 'Remark',
     show: 'Show the link',
     edit: 'Edit',

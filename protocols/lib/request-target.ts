@@ -24,10 +24,16 @@ export function pathOf(target: string): string {
   return query < 0 ? target : target.slice(0, query)
 }
 
+/** The id of a share, in the URL of its page, of its files, or of its drive. */
+const shareId = /(^\/sd\/|\/(?:@|%40)s\/)[^/]+/gi
+
 /**
  * What the log says about a request whose error no operation on the tree has logged: its method, and its target without
- * the query, which may hold a signature.
+ * the query, which may hold a signature, and without the id of a share, which opens it.
  */
 export function requestDetails({ method, url }: IncomingMessage): { readonly method?: string; readonly url?: string } {
-  return { ...(method !== undefined && { method }), ...(url !== undefined && { url: pathOf(url) }) }
+  return {
+    ...(method !== undefined && { method }),
+    ...(url !== undefined && { url: pathOf(url).replace(shareId, '$1…') }),
+  }
 }

@@ -86,6 +86,8 @@ export interface ProtocolFacts {
 /** What a principal of a share is limited to. */
 export interface ShareScope {
   readonly id: string
+  /** By what the audit names it. */
+  readonly pseudonym: string
   readonly mode: ShareMode
 }
 
@@ -261,15 +263,15 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     return this.address === undefined ? undefined : networkOf(this.address)
   }
 
-  /** Who it is in the audit. A visitor of a share is not its creator. */
+  /** Who it is in the audit. A visitor of a share is not its creator, and the id of a share opens it. */
   get actor(): Actor {
     const { share, userId, username, protocol, address, credential } = this
     return {
       userId: share === undefined && userId > 0 ? userId : undefined,
-      name: share === undefined ? username || 'guest' : `share:${share.id}`,
+      name: share === undefined ? username || 'guest' : `share:${share.pseudonym}`,
       protocol: protocol.name,
       address,
-      credential,
+      credential: share === undefined ? credential : undefined,
     }
   }
 

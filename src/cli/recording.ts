@@ -11,6 +11,7 @@ import type { Config } from '../installation/config.js'
 import { EgressGuard } from '../net/egress.js'
 import { createLog } from '../process/log.js'
 import type { Settings } from '../settings/settings.js'
+import { SharePseudonyms } from '../shares/pseudonyms.js'
 import { Webhooks } from '../webhooks/webhooks.js'
 import { warn } from './output.js'
 
@@ -68,7 +69,10 @@ interface RecordedFolder {
 }
 
 /** What a command changes. */
-type CommandFacts = Required<Pick<EventFacts, 'kind' | 'subject' | 'fields'>>
+interface CommandFacts extends Required<Pick<EventFacts, 'kind' | 'subject' | 'fields'>> {
+  /** The id of a share and the one that it gets, as far as they are known: the subject is their pseudonyms. */
+  readonly shareIds?: readonly string[]
+}
 
 /** By the flags that the action of the command gets. */
 const commands = new WeakMap<object, CommandFacts>()
@@ -84,9 +88,26 @@ export function announce(command: Command): void {
   const options = Object.keys(flags).filter(isGiven).map(fieldName)
   // Without an option it only shows them.
   if (words === 'admin host-keys' && options.length === 0) return
+  commands.set(flags, { kind, fields: options, ...subjectOf(words, kind, subject, flags) })
+}
+
+function subjectOf(
+  words: string,
+  kind: EventKind,
+  named: string | undefined,
+  flags: OptionValues,
+): Pick<CommandFacts, 'subject' | 'shareIds'> & Partial<CommandFacts> {
   // A setting is a field, as in requests.
-  if (words === 'setting set') commands.set(flags, { kind, subject: undefined, fields: [subject ?? ''] })
-  else commands.set(flags, { kind, subject: renamed(subject, flags), fields: options })
+  if (words === 'setting set') return { subject: undefined, fields: [named ?? ''] }
+  if (!kind.startsWith('share.')) return { subject: renamed(named, flags) }
+  const ids: readonly unknown[] = [words === 'share add' ? undefined : named, flags.id]
+  return { subject: undefined, shareIds: ids.filter((id) => typeof id === 'string') }
+}
+
+/** The command of these flags has made the share of this id. */
+export function madeShare(flags: object, id: string): void {
+  const facts = commands.get(flags)
+  if (facts) commands.set(flags, { ...facts, shareIds: [id] })
 }
 
 /** The subject of a command, with its new name after an arrow, as of requests. */
@@ -115,20 +136,16 @@ export function doneByDaemon(flags: object): void {
  * unless the daemon has.
  */
 export async function recorded<T>(flags: object, folder: RecordedFolder, work: () => Promise<T>): Promise<T> {
-  const facts = commands.get(flags)
-  if (facts === undefined) return work()
-  const time = Date.now()
-  const actor = { name: systemUser(), protocol: 'command line' }
-  const event = { ...facts, actor, id: orderedIds()(time), time, node: `${hostname()}:${process.pid}` }
+  if (!commands.has(flags)) return work()
   let result: T
   try {
     result = await work()
   } catch (error) {
     // The error of the command is what its user has to see.
-    await record(folder, { ...event, ...outcomeOf(toGatewayError(error)) }).catch(() => undefined)
+    await record(flags, folder, outcomeOf(toGatewayError(error))).catch(() => undefined)
     throw error
   }
-  if (commands.has(flags)) await record(folder, { ...event, result: 'done' })
+  await record(flags, folder, { result: 'done' })
   return result
 }
 
@@ -141,15 +158,32 @@ function systemUser(): string {
   }
 }
 
-async function record(folder: RecordedFolder, event: AuditEvent): Promise<void> {
+/** Records how a command has ended. */
+async function record(
+  flags: object,
+  folder: RecordedFolder,
+  outcome: Pick<EventFacts, 'result' | 'error'>,
+): Promise<void> {
   const { store, settings } = folder
-  if (!isRecordedBy(settings, event)) return
+  const command = commands.get(flags)
+  if (command === undefined) return
+  const { kind, fields, shareIds } = command
+  const subject = shareIds === undefined ? command.subject : await pseudonymsOf(store, shareIds)
+  const facts = { kind, actor: { name: systemUser(), protocol: 'command line' }, subject, fields, ...outcome }
+  if (!isRecordedBy(settings, facts)) return
+  const time = Date.now()
+  const event: AuditEvent = { ...facts, id: orderedIds()(time), time, node: `${hostname()}:${process.pid}` }
   const deliveries = (await openWebhooks(folder)).deliveriesOf([event])
   await store.audit.insert([event], () => deliveries)
   await store.webhookDeliveries.announce(deliveries.map(({ hookId }) => hookId))
   const log = new AuditLog(settings, { warn: (_details: object, text: string) => warn(text) })
   log.write(event)
   await log.close()
+}
+
+async function pseudonymsOf({ secrets }: Store, ids: readonly string[]): Promise<string | undefined> {
+  const pseudonyms = await SharePseudonyms.open(secrets)
+  return ids.length === 0 ? undefined : [...new Set(ids)].map((id) => pseudonyms.of(id)).join(' → ')
 }
 
 /** The webhooks of an open data folder. This process delivers nothing. */

@@ -16,6 +16,7 @@ import { inDataFolder, withCommonOptions, type CommonFlags, type DataFolder } fr
 import { kindOnDisk } from './local-files.js'
 import { formatTable, print } from './output.js'
 import { readPassword, type PasswordFlags } from './password.js'
+import { madeShare } from './recording.js'
 import { treePath } from './tree-path.js'
 import { findUser, parseTime } from './users.js'
 
@@ -62,6 +63,7 @@ export function addShareCommands(program: Command): void {
         const fields = { ...newShare, ...changes, creatorId: findUser(opened.accounts, user).id }
         const unknown = await opened.assertMayShare({ id, ...fields }, roots)
         const added = await opened.shares.create(id, fields, roots)
+        madeShare(flags, added.id)
         const link = linkOf(opened, added.id)
         const withCode = generatedCode === undefined ? '' : `, with the code ${generatedCode}`
         const notes = unknown.map((path) => `\nWhether there is a file or folder ${path} is not checked here.`)
@@ -80,11 +82,13 @@ export function addShareCommands(program: Command): void {
         const used = await opened.shares.use(all.map(({ id }) => id))
         const shown: Described[] = []
         for (const each of all) shown.push(await opened.describe(each, used))
-        const rows = shown.map(({ id, creator, mode, state, accessed, max_accessed: max, expires, files }) => {
-          const visits = max > 0 ? `${accessed} of ${max}` : accessed
-          return [id, creator, mode, state, visits, expires?.toISOString() ?? 'never', files.join(', ')]
-        })
-        const columns = ['id', 'user', 'mode', 'state', 'visits', 'ends', 'shows']
+        const rows = shown.map(
+          ({ id, pseudonym, creator, mode, state, accessed, max_accessed: max, expires, files }) => {
+            const visits = max > 0 ? `${accessed} of ${max}` : accessed
+            return [id, pseudonym, creator, mode, state, visits, expires?.toISOString() ?? 'never', files.join(', ')]
+          },
+        )
+        const columns = ['id', 'pseudonym', 'user', 'mode', 'state', 'visits', 'ends', 'shows']
         // The codes are shown by `share show`, one at a time.
         print(flags, shown.map(withoutCode), formatTable(columns, rows))
       }),
@@ -295,6 +299,7 @@ class OpenedShares {
     const state: ShareState = await this.byDatabase.stateByDatabase(this.#sources, share, use, kindOf)
     return {
       id: share.id,
+      pseudonym: this.shares.pseudonymOf(share.id),
       link: linkOf(this, share.id),
       files: share.roots.map(({ path }) => path),
       creator: this.#nameOf(share.creatorId),
@@ -322,7 +327,7 @@ class OpenedShares {
   }
 
   get #sources() {
-    return { accounts: this.accounts, ...this.policies }
+    return { accounts: this.accounts, shares: this.shares, ...this.policies }
   }
 
   #nameOf(userId: number): string {

@@ -6,7 +6,7 @@ import type { Path } from '../base/path.js'
 export interface Actor {
   /** Absent for guests who have no account of their own, and for the gateway itself. */
   readonly userId?: number | undefined
-  /** The name of the user when it happened, `guest`, `share:ID`, or `gateway`. */
+  /** The name of the user when it happened, `guest`, `share:PSEUDONYM`, or `gateway`. */
   readonly name: string
   /** The name of a protocol, `task`, or `command line`. Absent for the gateway itself. */
   readonly protocol?: string | undefined
@@ -34,8 +34,9 @@ export interface EventFacts {
   /** What decided on a refusal: the rule or grant, in the words of `explain`. */
   readonly decidedBy?: string | undefined
   /**
-   * What was changed, by its name or id, in `admin.*`, `share.*` and `task.ended`; `old → new` after a rename. In
-   * `signin.*`, what has proved the user in place of a credential of this server: `oidc`, `oauth`, `ldap` or `passkey`.
+   * What was changed, by its name or id, in `admin.*` and `task.ended`, and by the pseudonym of the share in
+   * `share.*`; `old → new` after a rename. In `signin.*`, what has proved the user in place of a credential of this
+   * server: `oidc`, `oauth`, `ldap` or `passkey`.
    */
   readonly subject?: string | undefined
   /** The names of the fields that were sent in `admin.*` and `share.*`. Never their values. */

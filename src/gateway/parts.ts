@@ -212,7 +212,9 @@ async function openCore(options: GatewayOptions, closing: Closing): Promise<Core
       accounts.principals.endShare(creatorId, id, { reason: 'the share has changed' })
       locks
         .dropOfShares((each) => each === id)
-        .catch((error: unknown) => log.warn({ err: error, share: id }, 'locks of visitors were not removed'))
+        .catch((error: unknown) =>
+          log.warn({ err: error, share: shares.pseudonymOf(id) }, 'locks of visitors were not removed'),
+        )
     },
   })
   const followers = new Followers([rules, grants, shares], { moves: store.moves, ofOthers: cluster.ofOthers, log })

@@ -121,7 +121,7 @@ export interface ProtocolGateway extends Pick<
   readonly visitorAccess: Pick<VisitorAccess, 'assertMayShare' | 'open' | 'state'>
   readonly shares: Pick<
     Shares,
-    'actsForOthers' | 'create' | 'delete' | 'find' | 'has' | 'of' | 'reload' | 'update' | 'use'
+    'actsForOthers' | 'create' | 'delete' | 'find' | 'has' | 'of' | 'pseudonymOf' | 'reload' | 'update' | 'use'
   >
   readonly signedUrls: Pick<SignedUrls, 'authorize' | 'signSelection' | 'verifySelection' | 'sign' | 'signFor'>
   readonly singleSignOn: Pick<

@@ -10,13 +10,14 @@ import { explainAccess } from '../tree/decisions.js'
 import type { Rules } from '../tree/folder-rules.js'
 import type { Grants } from '../tree/grants.js'
 import type { Action } from '../tree/policy/one-path.js'
-import type { StoredShare } from './shares.js'
+import type { Shares, StoredShare } from './shares.js'
 import { endedState, ownQuestion, type ShareState } from './visitor-access.js'
 
 interface ShareSources {
   readonly accounts: Pick<Accounts, 'principals'>
   readonly rules: Rules
   readonly grants: Grants
+  readonly shares: Pick<Shares, 'pseudonymOf'>
 }
 
 /** What is at a path, as far as it is known without its backend. */
@@ -30,7 +31,8 @@ export function refusalOfSharing(
   kind: KnownKind,
 ): string | undefined {
   try {
-    const principal = sources.accounts.principals.forShare(creatorId, { id, mode }, { path, folds: false }, ownQuestion)
+    const share = { id, pseudonym: sources.shares.pseudonymOf(id), mode }
+    const principal = sources.accounts.principals.forShare(creatorId, share, { path, folds: false }, ownQuestion)
     for (const [action, at] of askedActions(mode, path, kind)) {
       const { refusal, decidedBy } = explainAccess(sources, principal, action, at)
       if (refusal !== undefined) {

@@ -8,6 +8,7 @@ import type { ShareRoot, ShareRow, ShareUse } from '../database/tables/shares.js
 import type { Store } from '../database/tables.js'
 import { networksOf } from '../net/addresses.js'
 import { PathMirror, type FoldedPath } from '../tree/path-mirror.js'
+import { SharePseudonyms } from './pseudonyms.js'
 import {
   checkModeChange,
   checkModeFields,
@@ -33,7 +34,7 @@ interface MirroredRoot extends ShareRoot {
 export type ShareFields = Omit<ShareRow, 'id' | 'created'>
 
 interface SharesOptions {
-  readonly store: Pick<Store, 'shares' | 'shareRoots'>
+  readonly store: Pick<Store, 'shares' | 'shareRoots' | 'secrets'>
   readonly foldedPath: FoldedPath
   /** Called with a share as it was before a change that ends the requests of its visitors. */
   readonly onChanged: (share: ShareRow) => void
@@ -46,13 +47,16 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
   #indexed: readonly MirroredRoot[] = []
   readonly #now: () => number
 
-  private constructor(private readonly options: SharesOptions) {
+  private constructor(
+    private readonly options: SharesOptions,
+    private readonly pseudonyms: SharePseudonyms,
+  ) {
     super(options.store.shareRoots, options.foldedPath)
     this.#now = options.now ?? Date.now
   }
 
   static async load(options: SharesOptions): Promise<Shares> {
-    const shares = new Shares(options)
+    const shares = new Shares(options, await SharePseudonyms.open(options.store.secrets))
     await shares.reload()
     return shares
   }
@@ -88,6 +92,11 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
 
   #isOf(principal: Principal, { creatorId }: ShareRow): boolean {
     return this.actsForOthers(principal) || principal.userId === creatorId
+  }
+
+  /** By what the audit, webhooks and logs name the share of this id, also if there is none. */
+  pseudonymOf(id: string): string {
+    return this.pseudonyms.of(id)
   }
 
   /** How often these were used, by id. */

@@ -103,8 +103,8 @@ export class VisitorAccess {
         hasDetail(error, 'share_id_missing') || (hasDetail(error, 'share_code_wrong') && request.code === '')
       if (audit && isGatewayError(error) && !isAsked && request.mayBeAccount !== true) {
         // Who guesses at ids may have mistyped a secret one.
-        const subject = shares.get(id) && id
-        const name = subject === undefined ? 'guest' : `share:${id}`
+        const subject = shares.get(id) && shares.pseudonymOf(id)
+        const name = subject === undefined ? 'guest' : `share:${subject}`
         const actor = { name, protocol: request.protocol.name, address: request.address }
         await audit.record({ kind: 'share.opened', actor, subject, ...outcomeOf(error) })
       }
@@ -153,7 +153,8 @@ export class VisitorAccess {
   ): VirtualFs {
     const { accounts, shares, as } = this.options
     const folds = !shares.hasOneSpelling(path)
-    return as(accounts.principals.forShare(creatorId, { id, mode }, { path, folds, end }, protocol, address))
+    const share = { id, pseudonym: shares.pseudonymOf(id), mode }
+    return as(accounts.principals.forShare(creatorId, share, { path, folds, end }, protocol, address))
   }
 
   #checkCode(
@@ -168,7 +169,7 @@ export class VisitorAccess {
     const isLocked = code !== '' && this.#guesses.count(key, code)
     if (isLocked && creatorId !== undefined) {
       this.options.log.warn(
-        { protocol: protocol.name, network, share: id, user: creatorId },
+        { protocol: protocol.name, network, share: this.options.shares.pseudonymOf(id), user: creatorId },
         'too many wrong codes for a share: its codes are refused for five minutes',
       )
     }
@@ -197,8 +198,9 @@ export class VisitorAccess {
     const entered = await visits.enter(share.id, visitor, visitTime)
     if (entered === undefined) throw shareEnded()
     if (entered !== 'begun') return undefined
-    const actor = { name: `share:${share.id}`, protocol: protocol.name, address }
-    await this.options.audit?.record({ kind: 'share.opened', actor, subject: share.id, result: 'done' })
+    const subject = shares.pseudonymOf(share.id)
+    const actor = { name: `share:${subject}`, protocol: protocol.name, address }
+    await this.options.audit?.record({ kind: 'share.opened', actor, subject, result: 'done' })
     return secret
   }
 

@@ -249,5 +249,9 @@ function principalOf(user: User, memberships: ReadonlyMap<number, Membership>, q
 
 function basesOf({ base, share }: User) {
   if (share === undefined) return { base }
-  return { base: share.root, folder: within(base, share.root), share: { id: 'share', mode: share.mode } }
+  return {
+    base: share.root,
+    folder: within(base, share.root),
+    share: { id: 'share', pseudonym: 'p', mode: share.mode },
+  }
 }

@@ -25,7 +25,7 @@ async function shared(t: Test, reserved: () => Promise<void> = async () => undef
     isClaimed: async () => false,
     claim: async () => true,
   }
-  const visitor = principal({ base: '/docs', folder: p('/docs'), share: { id: 'x', mode: 'both' } })
+  const visitor = principal({ base: '/docs', folder: p('/docs'), share: { id: 'x', pseudonym: 'p', mode: 'both' } })
   const fs = new SharedTree(dependencies, visitor, new ShareUploads(rows, { warn: () => undefined }))
   return { admin, fs, counts }
 }

@@ -109,7 +109,7 @@ async function shared(base: string, mode: ShareMode) {
     isClaimed: async () => false,
     claim: async () => true,
   }
-  const visitor = principal({ base, folder: p(base), share: { id: base, mode } })
+  const visitor = principal({ base, folder: p(base), share: { id: base, pseudonym: 'p', mode } })
   return { fs: new SharedTree(dependencies, visitor, new ShareUploads(rows, { warn: () => undefined })), count }
 }
 

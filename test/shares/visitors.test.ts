@@ -264,7 +264,7 @@ void t.test('the end of a share comes: nothing is opened, and what is open ends'
   const { creatorId } = ann.gateway.shares.get(id)!
   const principal = ann.gateway.accounts.principals.forShare(
     creatorId,
-    { id, mode: 'read' },
+    { id, pseudonym: 'p', mode: 'read' },
     { path: asPath('/home/ann/docs'), folds: false, end: new Date(expires) },
     { name: 'http', appPasswords: false },
   )

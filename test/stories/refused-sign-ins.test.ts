@@ -163,7 +163,8 @@ void t.test('wrong codes of shares, and ids of none, are recorded', async (t) =>
   const { url } = running
   const admin = await connect(running)
   await admin.post('/api/fs/mkdir', { path: '/a' })
-  const { id } = (await admin.post('/api/share/create', { files: ['/a'], pwd: 'abc' })) as { id: string }
+  const made = await admin.post('/api/share/create', { files: ['/a'], pwd: 'abc' })
+  const { id, pseudonym } = made as { id: string; pseudonym: string }
   const open = async (of: string, code: string) => {
     const response = await fetch(`${url}/api/fs/list`, {
       method: 'POST',
@@ -174,14 +175,14 @@ void t.test('wrong codes of shares, and ids of none, are recorded', async (t) =>
   }
   t.equal(await open(id, ''), 403, 'the client asks for the code then')
   t.equal(await open(id, 'wrong'), 403)
-  t.same(await running.recorded(1), [`share.opened http share:${id} share_code_wrong ${id}`])
+  t.same(await running.recorded(1), [`share.opened http share:${pseudonym} share_code_wrong ${pseudonym}`])
   t.not(await open('none-such', 'x'), 200)
   t.same(await running.recorded(1), ['share.opened http guest share_missing'])
   for (let n = 0; n < 7; n++) await open(id, `wrong ${n}`)
   t.equal(await open(id, 'abc'), 429)
   t.same(
     (await running.recorded(8)).at(-1),
-    `share.opened http share:${id} throttled ${id}`,
+    `share.opened http share:${pseudonym} throttled ${pseudonym}`,
     'also what was not compared any more',
   )
   const drive = (path: string, name: string, code: string) =>

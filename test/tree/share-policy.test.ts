@@ -14,7 +14,7 @@ import t from 'tap'
 
 /** A visitor of a share of user 1. */
 function visitor(base: string, mode: ShareMode = 'read', accountBase = '/', fields: Asker = {}): Asker {
-  return { base, folder: within(p(accountBase), p(base)), share: { id: 'x', mode }, ...fields }
+  return { base, folder: within(p(accountBase), p(base)), share: { id: 'x', pseudonym: 'p', mode }, ...fields }
 }
 
 const admin: Asker = { role: 'admin', userId: 9 }

@@ -422,7 +422,12 @@ void t.test('a copy that its driver gives up while it waits for the path lock le
 })
 
 void t.test('the journal has each failure, as the principal is told of it', async (t) => {
-  const visitor = principal({ userId: 2, base: '/far', folder: p('/far'), share: { id: 'Secret', mode: 'both' } })
+  const visitor = principal({
+    userId: 2,
+    base: '/far',
+    folder: p('/far'),
+    share: { id: 'Secret', pseudonym: 'p', mode: 'both' },
+  })
   const far = after('/tree/a', () => tree.dependencies.locks.grant(p('/far/tree/old'), lockAsk, visitor))
   const tree: Tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
   await fill(tree, { '/near/tree/a': 'a', '/far/tree/old': 'old' })

@@ -52,7 +52,10 @@ export default function SharesPage({ me }: { readonly me: Me }) {
           columns={{
             [shares.files]: (share) => <Files share={share} />,
             [shares.link]: (share) => <ShownLink share={share} />,
-            ...(isAdmin(me) && { [shares.creator]: ({ creator }: Share) => creator }),
+            ...(isAdmin(me) && {
+              [shares.creator]: ({ creator }: Share) => creator,
+              [shares.pseudonym]: ({ pseudonym }: Share) => pseudonym,
+            }),
             [shares.state]: ({ state }) => shares.states[state],
             [shares.visits]: ({ accessed, max_accessed: most }) => shares.visitsOf(accessed, most),
             [shares.ends]: ({ expires }) => (expires === null ? shares.never : formatTime(expires)),

@@ -27,7 +27,8 @@ const names: Partial<Record<EventKind, NameOf>> = {
 
 /**
  * Runs a request, and records its event before it is answered. The subject is the name that it had before, with the new
- * one after an arrow; of what is made, its name, or its id if the response has one that the request has not.
+ * one after an arrow; of what is made, its name, or its id if the response has one that the request has not. Of shares,
+ * it has their pseudonyms.
  * `nameNow`: the name of what the request is about. By default it is found by the kind and the id of the request.
  */
 export async function recorded<Result>(
@@ -38,9 +39,11 @@ export async function recorded<Result>(
   work: () => Result | Promise<Result>,
   nameNow: () => Promise<string | undefined> = async () => nameById(gateway, kind, request),
 ): Promise<Result> {
+  const isShare = kind.startsWith('share.')
+  const pseudonymOf = (id: string | undefined) => id && gateway.shares.pseudonymOf(id)
   // What cannot be looked up must not keep the request from being made, or from being recorded.
   const name = () => nameNow().catch(() => undefined)
-  const before = await name()
+  const before = isShare ? pseudonymOf(subjectOf(request)) : await name()
   const facts = { kind, actor, subject: before ?? subjectOf(request), fields: fieldsOf(request) }
   let result: Result
   try {
@@ -49,7 +52,7 @@ export async function recorded<Result>(
     await gateway.audit.record({ ...facts, result: resultOf(error), error: toErrorResponse(error).error })
     throw error
   }
-  const after = await name()
+  const after = isShare ? pseudonymOf(madeId(result)) : await name()
   const isRenamed = before !== undefined && after !== undefined && after !== before
   const subject = isRenamed ? `${before} → ${after}` : (before ?? after ?? facts.subject ?? madeId(result))
   await gateway.audit.record({ ...facts, subject, result: 'done' })

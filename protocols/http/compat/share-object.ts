@@ -19,6 +19,7 @@ const modes =
 export const shareData = z
   .object({
     id: z.string(),
+    pseudonym: z.string().describe('By what the audit, webhooks and logs name the share. It does not open it.'),
     files: z.array(z.string()).describe('Paths in the whole tree.'),
     expires: timestamp.nullable().describe('Null: never.'),
     pwd: z.string().describe('The code that visitors have to send. Empty: none.'),
@@ -142,6 +143,7 @@ export async function shareObjects(
       const creator = accounts.users.get(share.creatorId)
       return {
         id: share.id,
+        pseudonym: gateway.shares.pseudonymOf(share.id),
         files: share.roots.map(({ path }) => path).filter((path) => isShown(gateway, principal, path)),
         expires: share.expires === undefined ? null : wireTime(share.expires),
         pwd: share.code,

@@ -32,7 +32,7 @@ export const eventData = z
     kind: kindName,
     result: resultName,
     user_id: z.int().nullable(),
-    user: z.string().describe('The name of the user when it happened, `guest`, `share:ID`, or `gateway`.'),
+    user: z.string().describe('The name of the user when it happened, `guest`, `share:PSEUDONYM`, or `gateway`.'),
     protocol: z.string().nullable().describe('Also `task` and `command line`.'),
     address: z.string().nullable().describe('Of the client; of a sum of refusals from several, their network.'),
     credential: z.string().nullable().describe('What signed in, by its id, such as `key:3`.'),
@@ -46,7 +46,10 @@ export const eventData = z
     subject: z
       .string()
       .nullable()
-      .describe('What an admin or a user has changed, by its name or id; of a rename both names, with an arrow.'),
+      .describe(
+        'What an admin or a user has changed, by its name or id, and a share by its `pseudonym`; of a rename both names, with ' +
+          'an arrow.',
+      ),
     fields: z.array(z.string()).nullable().describe('The names of the fields that were sent.'),
     duration: z.int().nullable().describe('In milliseconds.'),
     count: z.int().nullable().describe('How many refusals of one kind from one network are counted here.'),
