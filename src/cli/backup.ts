@@ -17,6 +17,7 @@ import type { Store } from '../database/tables.js'
 import {
   configOf,
   databaseOf,
+  inDataFolder,
   knownSettings,
   openData,
   withCommonOptions,
@@ -52,6 +53,8 @@ export function addBackupCommands(program: Command): void {
       // Only here: other commands start faster without it.
       const { restoreBackup } = await import('../installation/restore.js')
       const { manifest, tables, configuration } = await restoreBackup(resolve(file), config)
+      // The audit is that of the backup now, and gets the event of this command.
+      await inDataFolder(flags, () => Promise.resolve())
       const rows = tables.reduce((sum, table) => sum + table.rows, 0)
       const lines = [
         leftOut,

@@ -16,8 +16,10 @@ import {
 import { leavesSomethingOut } from '../installation/import/report.js'
 import { thisInstance } from '../installation/instance.js'
 import { openStore } from '../database/store.js'
-import { configOf, withCommonOptions, type CommonFlags } from './data-folder.js'
+import { Settings } from '../settings/settings.js'
+import { configOf, knownSettings, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
+import { recorded } from './recording.js'
 
 interface ImportFlags extends CommonFlags {
   readonly dryRun?: boolean
@@ -99,7 +101,11 @@ async function store(prepared: PreparedImport, flags: ImportFlags): Promise<void
       )
     const opened = await openStore(storeLocation(config), { runs: thisInstance().runs, beforeUpgrade })
     try {
-      await storeImport(prepared, { store: opened, data: config.data })
+      const settings = await Settings.open(opened, knownSettings)
+      const folder = { config, store: opened, settings }
+      await recorded(flags, folder, () => storeImport(prepared, { store: opened, data: config.data })).finally(() =>
+        settings.close(),
+      )
     } finally {
       await opened.close()
     }

@@ -56,7 +56,15 @@ const kinds: Readonly<Record<string, EventKind>> = {
   'webhook replay': 'admin.webhook',
   'webhook rm': 'admin.webhook',
   'sign-ins unlock': 'signin.unlocked',
+  'import alist': 'admin.other',
+  'import openlist': 'admin.other',
+  'import filebrowser': 'admin.other',
+  'import quantum': 'admin.other',
+  'tidegate restore': 'admin.other',
 }
+
+/** Commands that only show something if they get no option. */
+const shown: ReadonlySet<string> = new Set(['admin host-keys', 'admin token'])
 
 /** Options that say where or how, and not what is changed. */
 const commonOptions = new Set(['data', 'config', 'store', 'json'])
@@ -86,8 +94,7 @@ export function announce(command: Command): void {
   const [subject] = command.args
   const isGiven = (name: string) => !commonOptions.has(name) && command.getOptionValueSource(name) !== 'default'
   const options = Object.keys(flags).filter(isGiven).map(fieldName)
-  // Without an option it only shows them.
-  if (words === 'admin host-keys' && options.length === 0) return
+  if (shown.has(words) && options.length === 0) return
   commands.set(flags, { kind, fields: options, ...subjectOf(words, kind, subject, flags) })
 }
 
@@ -99,6 +106,8 @@ function subjectOf(
 ): Pick<CommandFacts, 'subject' | 'shareIds'> & Partial<CommandFacts> {
   // A setting is a field, as in requests.
   if (words === 'setting set') return { subject: undefined, fields: [named ?? ''] }
+  // The kind does not say what was done.
+  if (kind === 'admin.other') return { subject: words.replace(/^(?:tidegate|admin) /, '') }
   if (!kind.startsWith('share.')) return { subject: renamed(named, flags) }
   const ids: readonly unknown[] = [words === 'share add' ? undefined : named, flags.id]
   return { subject: undefined, shareIds: ids.filter((id) => typeof id === 'string') }
@@ -121,10 +130,8 @@ function fieldName(option: string): string {
   return option.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-/** Whether the audit records the command of these words, such as `user add`. */
-export function isRecorded(words: string): boolean {
-  return words in kinds
-}
+/** The words of the commands that the audit records, such as `user add`. */
+export const recordedCommands: readonly string[] = Object.keys(kinds)
 
 /** The daemon has done what the command of these flags does, and has recorded it. */
 export function doneByDaemon(flags: object): void {

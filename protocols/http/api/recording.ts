@@ -10,7 +10,19 @@ import type { HttpApi } from './http-api.js'
 type Asked = Partial<Pick<Call, 'params' | 'query' | 'fields'>>
 
 /** Names of fields and parameters that say what a request is about, the best first. None of them is a secret. */
-const subjects = ['username', 'name', 'mount_path', 'title', 'path', 'network', 'key', 'id', 'ids', 'user_id']
+const subjects = [
+  'username',
+  'name',
+  'mount_path',
+  'title',
+  'path',
+  'network',
+  'key',
+  'id',
+  'ids',
+  'user_id',
+  'program',
+]
 
 type NameOf = (gateway: ProtocolGateway, id: number) => string | undefined | Promise<string | undefined>
 
