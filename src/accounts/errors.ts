@@ -17,6 +17,11 @@ export function notAdmitted(detail: AdmissionRefusal): GatewayError {
   return new GatewayError('denied', { op: 'sign in', detail })
 }
 
+/** Whoever has proved the identity may not sign in here. `reason`: for the user. */
+export function identityRefused(reason: string): GatewayError {
+  return new GatewayError('denied', { op: 'sign in', detail: 'identity_refused', reason })
+}
+
 /** Too many attempts; `seconds` until the next one is accepted. */
 export function tooManyAttempts(seconds: number): GatewayError {
   const retryAfter = Math.max(1, Math.ceil(seconds))

@@ -4,7 +4,7 @@ import { notAdmitted } from '../accounts/errors.js'
 import { FairQueue, type Requester } from '../accounts/fair-queue.js'
 import type { IdentityRow } from '../accounts/identities.js'
 import type { PasswordDirectory } from '../accounts/password-directory.js'
-import { applyProvidedGroups } from '../accounts/provided-groups.js'
+import { cleanName, ProvidedAccounts, type ProvidedPerson, type ProvidedRules } from '../accounts/provided-accounts.js'
 import { nameFault, type UserRow } from '../accounts/users.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
@@ -18,7 +18,7 @@ interface LdapSignInOptions {
   readonly accounts: Pick<Accounts, 'ended' | 'groups' | 'identities' | 'reload' | 'users'>
   readonly settings: Pick<Settings, 'bool' | 'get' | 'number'>
   readonly egress: DirectoryEgress
-  readonly log: Pick<Log, 'warn'>
+  readonly log: Pick<Log, 'info' | 'warn'>
   /** The time in milliseconds since 1970. */
   readonly now?: () => number
 }
@@ -41,6 +41,7 @@ export class LdapSignIn implements PasswordDirectory {
   /** How often the directory has answered, has refused what it was asked, and has not answered. */
   readonly counts = { answered: 0, refused: 0, silent: 0 }
   readonly #queue = new FairQueue(undefined, maxConnections)
+  readonly #provided: ProvidedAccounts
   /** The server that did not answer, and until when it is not asked, in milliseconds of `performance.now()`. */
   #silent: { readonly server: string; readonly until: number } | undefined
   #timer: NodeJS.Timeout | undefined
@@ -48,7 +49,9 @@ export class LdapSignIn implements PasswordDirectory {
   #round: Promise<void> | undefined
   #isClosed = false
 
-  constructor(private readonly options: LdapSignInOptions) {}
+  constructor(private readonly options: LdapSignInOptions) {
+    this.#provided = new ProvidedAccounts(options)
+  }
 
   /** Whether the settings name a directory. */
   get isOn(): boolean {
@@ -70,7 +73,7 @@ export class LdapSignIn implements PasswordDirectory {
     )
     if (proved === undefined) return undefined
     if (typeof proved === 'string') {
-      if (identity !== undefined) await this.#gone(identity)
+      if (identity !== undefined) await this.#provided.ended(identity, this.#rules)
       throw notAdmitted(proved)
     }
     return this.#accountOf(proved, name)
@@ -83,8 +86,7 @@ export class LdapSignIn implements PasswordDirectory {
   async link(userId: number, name: string): Promise<IdentityRow | undefined> {
     const person = await this.#answered((directory) => directory.find({ name }))
     if (person === undefined) return undefined
-    const shown = { kind: 'ldap', issuer: this.#issuer, subject: person.subject, name: person.name || name } as const
-    return this.options.accounts.identities.link(userId, shown)
+    return this.options.accounts.identities.link(userId, this.#shown(person, name).identity)
   }
 
   /** Looks up each hour who was not confirmed for a day. */
@@ -131,83 +133,46 @@ export class LdapSignIn implements PasswordDirectory {
   /** Records whom a look-up has found; undefined: nobody. */
   async #confirm(row: IdentityRow, person: Person | undefined): Promise<void> {
     const { accounts, log } = this.options
-    if (person !== undefined && this.#mayEnter(person)) {
-      await accounts.identities.lookedUp(row, true)
-      await this.#provideGroups(row.userId, person.groups)
-    } else {
-      const account = accounts.users.get(row.userId)?.username
-      log.warn({ account }, 'LDAP: the directory has this user no more, or does not let it in')
-      await this.#gone(row)
-    }
+    if (await this.#provided.lookedUp(row, person && this.#shown(person, ''), this.#rules)) return
+    const account = accounts.users.get(row.userId)?.username
+    log.warn({ account }, 'LDAP: the directory has this user no more, or does not let it in')
   }
 
-  /** The account of a person who was proved, with the groups of the directory. */
+  /** The account of a person who was proved, with the groups of the directory; undefined if it cannot have one. */
   async #accountOf(person: Person, typedName: string): Promise<UserRow | undefined> {
-    const { users, identities } = this.options.accounts
-    const linked = identities.find(this.#issuer, person.subject)
-    if (!this.#mayEnter(person)) {
-      if (linked !== undefined) await this.#gone(linked)
-      const reason = 'sign-in here is for members of a group in the directory of which you are none'
-      throw new GatewayError('denied', { op: 'sign in', detail: 'identity_refused', reason })
-    }
-    const identity = linked ?? (await this.#create(person, typedName))
-    const user = identity && users.get(identity.userId)
-    if (identity === undefined || user === undefined) return undefined
-    await identities.signedIn(identity)
-    await this.#provideGroups(user.id, person.groups)
-    return users.get(user.id)
-  }
-
-  /** Creates an account. Undefined if its name is taken, or none: whoever has it must not lose it to the directory. */
-  async #create(person: Person, typedName: string): Promise<IdentityRow | undefined> {
-    const { accounts, settings, log } = this.options
-    const { users, identities } = accounts
-    const username = person.name || typedName
-    if (nameFault(username) !== undefined || users.byName(username) !== undefined) {
-      log.warn({ account: username }, 'LDAP: no account was made, because its name is taken or not possible')
-      return undefined
-    }
-    const shown = { kind: 'ldap', issuer: this.#issuer, subject: person.subject, name: username } as const
-    const account = {
-      username,
-      basePath: settings.get('ldap_default_dir').replaceAll('{username}', () => segmentOf(username)),
-      role: 'general',
-      permission: settings.number('ldap_default_permission'),
-      disabled: false,
-      ssoId: '',
-      identity: identities.newRow(shown, true),
-    } as const
-    try {
-      await users.create(account)
-    } catch (error) {
-      // Another process has made it at the same time.
-      if (!isGatewayError(error, 'exists')) throw error
-      await accounts.reload()
-    }
-    return identities.find(this.#issuer, person.subject)
-  }
-
-  #mayEnter({ groups }: Person): boolean {
-    const required = this.options.settings.get('ldap_required_group_dn')
-    return required === '' || groups.has(plainDn(required))
-  }
-
-  /** Ends what an account has by the directory, which does not have its person any more, or does not let it in. */
-  async #gone(identity: IdentityRow): Promise<void> {
-    await this.options.accounts.ended(identity)
-    await this.#provideGroups(identity.userId, new Set())
-  }
-
-  async #provideGroups(userId: number, groups: Person['groups']): Promise<void> {
-    const { accounts, settings } = this.options
-    const names = Object.entries(groupMap(settings.get('ldap_group_map'))).map(
-      ([dn, name]) => [plainDn(dn), name] as const,
+    const shown = this.#shown(person, typedName)
+    const identity = await this.#provided.signedIn(shown, this.#rules, () =>
+      this.#create(shown, person.name || typedName),
     )
-    const admins = plainDn(settings.get('ldap_admin_group_dn'))
-    await applyProvidedGroups(accounts, userId, [...groups], {
-      map: Object.fromEntries(names),
-      admins: admins === '' ? [] : [admins],
+    return identity && this.options.accounts.users.get(identity.userId)
+  }
+
+  /** Creates an account, unless its name is taken: whoever has it must not lose it to the directory. */
+  async #create({ identity }: ProvidedPerson, name: string): Promise<void> {
+    const { settings, log } = this.options
+    const isMade = await this.#provided.create(identity, {
+      names: nameFault(name) === undefined ? [name] : [],
+      folder: settings.get('ldap_default_dir'),
+      permission: settings.number('ldap_default_permission'),
     })
+    if (!isMade) log.warn({ account: name }, 'LDAP: no account was made, because its name is taken or not possible')
+  }
+
+  #shown({ subject, name, groups }: Person, typedName: string): ProvidedPerson {
+    const shownName = cleanName(name || typedName)
+    const identity = { kind: 'ldap', issuer: this.#issuer, subject, name: shownName } as const
+    return { identity, groups: [...groups] }
+  }
+
+  get #rules(): ProvidedRules {
+    const { settings } = this.options
+    const dns = (key: string) => [plainDn(settings.get(key))].filter((dn) => dn !== '')
+    const map = Object.entries(groupMap(settings.get('ldap_group_map')))
+    return {
+      required: dns('ldap_required_group_dn'),
+      map: Object.fromEntries(map.map(([dn, name]) => [plainDn(dn), name])),
+      admins: dns('ldap_admin_group_dn'),
+    }
   }
 
   #identityOf({ id }: UserRow): IdentityRow | undefined {
@@ -279,9 +244,4 @@ function directorySettings(settings: Pick<Settings, 'bool' | 'get'>): DirectoryS
     groupBase: settings.get('ldap_group_search_base'),
     nestedGroups: settings.bool('ldap_nested_groups'),
   }
-}
-
-/** The name as one segment of a path. */
-function segmentOf(name: string): string {
-  return name.replaceAll(/[/\\]|^\.{1,2}$/g, '_')
 }

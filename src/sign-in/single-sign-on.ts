@@ -150,7 +150,7 @@ export class SingleSignOn {
     let awaiting: Omit<AwaitingCode, 'begun'> | undefined
     const prove = async () => {
       const answer = await redeem()
-      const { identity } = await this.#accounts.signedIn(facts, answer)
+      const identity = await this.#accounts.signedIn(facts, answer)
       const { sid, authTime } = answer
       const idToken = (answer.idToken?.length ?? 0) > maxIdToken ? undefined : answer.idToken
       awaiting = { identityId: identity.id, answer: { idToken, sid, authTime: authTime?.getTime() } }

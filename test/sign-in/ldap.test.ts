@@ -127,6 +127,10 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     t.match(await login(running, 'CAROL', 'carol signs in'), { code: 400 }, 'nor in another case')
     t.equal(userOf('carol'), users.byName('carol'))
     t.equal(users.list().filter(({ username }) => username.toLowerCase() === 'carol').length, 1)
+    await addUser(running, 'Frank', everyPermission)
+    await slapd.addPerson('frank', 'frank signs in')
+    t.match(await login(running, 'frank', 'frank signs in'), { code: 400 }, 'the folders of both could be one')
+    t.equal(users.byName('frank'), undefined)
 
     const { data } = await login(running, 'admin', running.adminPassword)
     const authorization = (data as { token: string }).token

@@ -191,4 +191,25 @@ void t.test('a name at the provider is text, not a part of a page, a path or ano
   const { body } = await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)
   t.match(body, /the subject of this identity is not valid/)
   t.match(await signIn('8', 'a:b\u0000\u202e'), { username: 'a_b__' })
+  t.match(await signIn('9', '\u{1f600}'.repeat(100)), { username: '\u{1f600}'.repeat(50) }, 'a segment has 255 bytes')
+})
+
+void t.test('two accounts at a provider never get one folder, also where case is ignored', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  const signIn = async (sub: string, preferred: string) => {
+    Object.assign(provider, { claims: { sub, preferred_username: preferred }, userinfo: { sub } })
+    const token = posted((await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)).body, 'token')
+    const { data } = await site.get('/api/me', { authorization: token })
+    return data as { username: string; base_path: string }
+  }
+  await useProvider(site, provider.issuer, { sso_auto_register: 'true', sso_default_dir: '/home/{username}' })
+  t.match(await signIn('1', 'ADMIN'), { username: 'ADMIN-2', base_path: '/home/ADMIN-2' })
+  t.match(await signIn('2', '\uff41dmin'), { username: '\uff41dmin-3' }, 'a full-width letter')
+  await useProvider(site, provider.issuer, { sso_default_dir: '/home/{sub}' })
+  t.match(await signIn('a_b', 'x'), { base_path: '/home/a_b' })
+  const folders: string[] = []
+  for (const sub of ['a/b', 'a:b']) folders.push((await signIn(sub, 'x')).base_path)
+  for (const folder of folders) t.match(folder, /^\/home\/a_b-[0-9a-f]{16}$/)
+  t.not(folders[0], folders[1])
 })
