@@ -2,17 +2,14 @@
  * Passkeys: keys of authenticators, by which users sign in (WebAuthn Level 3). The authenticator has verified its user
  * itself, by a PIN or a finger, so that a passkey counts as two-step verification (docs/decisions/0049).
  */
-import { z } from 'zod'
 import type { Users } from '../accounts/users.js'
-import { digestOf, newSecret } from '../accounts/random-secrets.js'
+import { newSecret } from '../accounts/random-secrets.js'
 import type { SignInProof } from '../accounts/proof.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import type { PasskeyRow } from '../database/passkeys.js'
 import type { SignInPurpose } from '../database/pending-sign-ins.js'
 import type { UserRow } from '../database/tables/accounts.js'
 import type { Store } from '../database/tables.js'
-import { networkOf } from '../net/addresses.js'
-import { Beginnings } from './beginnings.js'
 import {
   algorithms,
   creationOptions,
@@ -22,6 +19,7 @@ import {
   type RequestOptions,
   type PasskeySite,
 } from './passkey-options.js'
+import { PendingSignIns } from './pending-sign-ins.js'
 
 export type { PasskeyRow } from '../database/passkeys.js'
 export type { CreationOptions, RequestOptions, PasskeySite } from './passkey-options.js'
@@ -65,15 +63,15 @@ const defaultName = 'Passkey'
 /** How clients reach an authenticator (WebAuthn §5.8.4). */
 const knownTransports: readonly string[] = ['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal', 'cable']
 
-const begunSchema = z.object({
-  challenge: z.string(),
-  site: z.object({ id: z.string(), origin: z.string() }),
+/** What was begun. */
+interface Begun {
+  readonly challenge: string
+  readonly site: PasskeySite
   /** Whose passkey it must be. Absent: anybody's. */
-  userId: z.number().optional(),
+  readonly userId?: number
   /** The name of a new passkey. */
-  name: z.string().default(defaultName),
-})
-type Pending = z.output<typeof begunSchema>
+  readonly name?: string
+}
 
 interface PasskeysOptions {
   readonly store: Pick<Store, 'passkeys' | 'pendingSignIns'>
@@ -83,7 +81,7 @@ interface PasskeysOptions {
 }
 
 export class Passkeys {
-  readonly #beginnings: Beginnings
+  readonly #pending: PendingSignIns
   readonly #users: PasskeysOptions['users']
   readonly #store: PasskeysOptions['store']
   readonly #now: () => number
@@ -92,7 +90,7 @@ export class Passkeys {
     this.#users = users
     this.#store = store
     this.#now = now
-    this.#beginnings = new Beginnings(now)
+    this.#pending = new PendingSignIns(store.pendingSignIns, now)
   }
 
   /**
@@ -197,7 +195,7 @@ export class Passkeys {
       backupEligible: made.credentialDeviceType === 'multiDevice',
       transports: knownTransports.filter((each) => response.transports?.includes(each)),
       aaguid: made.aaguid,
-      name: begun.name,
+      name: begun.name ?? defaultName,
       created: new Date(this.#now()),
       lastUsed: undefined,
     }
@@ -232,23 +230,19 @@ export class Passkeys {
   async #begin(
     purpose: SignInPurpose,
     address: string,
-    facts: Pick<Pending, 'site' | 'userId'> & Partial<Pick<Pending, 'name'>>,
+    facts: Omit<Begun, 'challenge'>,
   ): Promise<{ readonly challenge: string; readonly session: string }> {
-    const network = networkOf(address)
-    this.#beginnings.count(network)
-    const [challenge, session] = [newSecret(), newSecret()]
-    const now = this.#now()
-    const expires = new Date(now + passkeyTime)
-    const row = { id: digestOf(session), purpose, network, data: { ...facts, challenge }, expires }
-    await this.#store.pendingSignIns.add(row, new Date(now))
-    return { challenge, session }
+    this.#pending.count(address)
+    const challenge = newSecret()
+    const data = { ...facts, challenge } satisfies Begun
+    return { challenge, session: await this.#pending.begin(purpose, { address, data, time: passkeyTime }) }
   }
 
   /** What has begun, which cannot be completed again. */
-  async #take(purpose: SignInPurpose, session: string): Promise<Pending> {
-    const pending = await this.#store.pendingSignIns.take(digestOf(session), purpose, new Date(this.#now()))
-    if (pending === undefined) throw refusal('it was not begun here, has taken too long, or was completed before')
-    return begunSchema.parse(pending.data)
+  async #take(purpose: SignInPurpose, session: string): Promise<Begun> {
+    const begun = await this.#pending.take<Begun>(purpose, session)
+    if (begun === undefined) throw refusal('it was not begun here, has taken too long, or was completed before')
+    return begun
   }
 
   /** The user whose passkey has signed the challenge. `userId`: that of `beginOf`. */

@@ -12,7 +12,7 @@ import type { IdentityRow, ProviderSessionRow } from '../database/identities.js'
 import type { SignInPurpose } from '../database/pending-sign-ins.js'
 import type { Store } from '../database/tables.js'
 import { networkOf } from '../net/addresses.js'
-import { Beginnings } from './beginnings.js'
+import { PendingSignIns } from './pending-sign-ins.js'
 import { ProviderAccounts, shownIdentity } from './provider-accounts.js'
 import { providerFacts, type SsoSettings } from './provider-facts.js'
 import type { Provider, ProviderAnswer, SignInChecks } from './provider.js'
@@ -88,13 +88,13 @@ interface SingleSignOnOptions {
 export class SingleSignOn {
   #provider: Provider | undefined
   readonly #accounts: ProviderAccounts
-  readonly #beginnings: Beginnings
+  readonly #pending: PendingSignIns
   readonly #now: () => number
   readonly #queue = new FairQueue(undefined, maxRunning.all, maxRunning.network)
 
   constructor(private readonly options: SingleSignOnOptions) {
     this.#now = options.now ?? Date.now
-    this.#beginnings = new Beginnings(this.#now)
+    this.#pending = new PendingSignIns(options.store.pendingSignIns, this.#now)
     this.#accounts = new ProviderAccounts(options)
   }
 
@@ -110,14 +110,14 @@ export class SingleSignOn {
     fresh: boolean,
   ): Promise<{ readonly page: URL; readonly secret: string }> {
     const facts = providerFacts(this.options.settings)
-    this.#beginnings.count(networkOf(browser.address))
+    this.#pending.count(browser.address)
     const secret = browser.secret ?? newSecret()
     const checks: SignInChecks = { state: newSecret(), nonce: newSecret(), verifier: newSecret() }
     const provider = await this.#loaded()
     const page = await provider.signInPage(facts, redirectUri, checks, fresh)
     const { nonce, verifier } = checks
     const begun: Begun = { method, redirectUri, nonce, verifier, browser: digestOf(secret), session, after }
-    await this.#keep('provider', checks.state, browser, begun)
+    await this.#keep('provider', browser, begun, checks.state)
     return { page, secret }
   }
 
@@ -144,7 +144,7 @@ export class SingleSignOn {
     if (method === 'get_sso_id') {
       const shown = shownIdentity(await redeem())
       const id = linkPrefix + newSecret()
-      await this.#keep('provider-link', id, browser, { browser: begun.browser, shown } satisfies Linkable)
+      await this.#keep('provider-link', browser, { browser: begun.browser, shown } satisfies Linkable, id)
       return { method, after, kind: 'linkable', id }
     }
     let awaiting: Omit<AwaitingCode, 'begun'> | undefined
@@ -183,9 +183,7 @@ export class SingleSignOn {
     } catch (error) {
       const known = awaiting()
       if (!isGatewayError(error) || !hasDetail(error, 'code_required') || known === undefined) throw error
-      const secret = newSecret()
-      const { identityId, answer } = known
-      await this.#keep('provider-code', secret, browser, { begun, identityId, answer } satisfies AwaitingCode)
+      const secret = await this.#keep('provider-code', browser, { begun, ...known } satisfies AwaitingCode)
       return { method, after, kind: 'code', secret }
     }
   }
@@ -296,16 +294,8 @@ export class SingleSignOn {
     else await consoleSessions.delete(userId, Number(id)).catch(ignoreMissing)
   }
 
-  async #keep(purpose: SignInPurpose, secret: string, { address }: SsoBrowser, data: object): Promise<void> {
-    const now = this.#now()
-    const row = {
-      id: digestOf(secret),
-      purpose,
-      network: networkOf(address),
-      data,
-      expires: new Date(now + pendingTime),
-    }
-    await this.options.store.pendingSignIns.add(row, new Date(now))
+  #keep(purpose: SignInPurpose, { address }: SsoBrowser, data: object, secret?: string): Promise<string> {
+    return this.#pending.begin(purpose, { address, data, time: pendingTime }, secret)
   }
 
   /** What `#keep` has kept, once, for the browser that began it. */
@@ -314,8 +304,7 @@ export class SingleSignOn {
     secret: string,
     { secret: cookie = '' }: SsoBrowser,
   ): Promise<T> {
-    const row = await this.options.store.pendingSignIns.take(digestOf(secret), purpose, new Date(this.#now()))
-    const data = row?.data as T | undefined
+    const data = await this.#pending.take<T>(purpose, secret)
     const browser = data && ('browser' in data ? data.browser : data.begun.browser)
     if (data === undefined || browser === undefined || !timingSafeEqualText(digestOf(cookie), browser)) {
       throw new GatewayError('denied', { op: 'sign in', detail: 'provider_sign_in_expired' })

@@ -1,7 +1,7 @@
 /** One network that begins sign-ins at the provider, or completes them, without end. */
 import t from 'tap'
 import { isGatewayError } from '../../src/base/errors.js'
-import { begunLimit } from '../../src/sign-in/beginnings.js'
+import { begunLimit } from '../../src/sign-in/pending-sign-ins.js'
 import type { Served } from '../protocols/http/served.js'
 import { until } from '../until.js'
 import { LyingProvider } from './lying-provider.js'

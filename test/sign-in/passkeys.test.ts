@@ -2,7 +2,7 @@
 import { generateSync } from 'otplib'
 import t, { type Test } from 'tap'
 import { newOtpSecret } from '../../src/accounts/otp.js'
-import { begunLimit } from '../../src/sign-in/beginnings.js'
+import { begunLimit } from '../../src/sign-in/pending-sign-ins.js'
 import { moveClock } from '../moved-clock.js'
 import { Served, serve, type Envelope } from '../protocols/http/served.js'
 import { Authenticator, type CreationOptions, type Lies, type RequestOptions } from './authenticator.js'
