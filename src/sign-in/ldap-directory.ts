@@ -83,7 +83,7 @@ export class LdapDirectory {
       const proof = await provesPassword(asking, entry.dn, password)
       if (proof !== true) return proof
       // The user may not be allowed to search.
-      if (searchesGroups(asking.settings)) await bindManager(asking)
+      if (searchesGroups(asking.settings) || memberOfPart(entry) !== undefined) await bindManager(asking)
       return personOf(asking, entry)
     })
   }
@@ -189,12 +189,48 @@ async function personOf(asking: Asking, entry: Entry): Promise<Person> {
     throw new GatewayError('invalid', { reason: `the directory shows none of ${stableIds.join(', ')}` })
   }
   const name = textsOf(entry, asking.settings.nameAttribute)[0] ?? ''
-  const groups = searchesGroups(asking.settings) ? await searchGroups(asking, entry) : textsOf(entry, 'memberOf')
+  const groups = await (searchesGroups(asking.settings) ? searchGroups(asking, entry) : memberOf(asking, entry))
   return { subject, name, groups: new Set(groups.map(plainDn)) }
 }
 
 function searchesGroups({ groupBase, nestedGroups }: DirectorySettings): boolean {
   return groupBase !== '' || nestedGroups
+}
+
+async function memberOf({ client }: Asking, entry: Entry): Promise<string[]> {
+  const groups = textsOf(entry, 'memberOf')
+  for (let part = memberOfPart(entry); part !== undefined;) {
+    for (const group of part.groups) groups.push(group)
+    if (part.next === undefined) break
+    const { searchEntries } = await client.search(entry.dn, {
+      scope: 'base',
+      filter: '(objectClass=*)',
+      attributes: [`memberOf;range=${part.next}-*`],
+    })
+    const [rest] = searchEntries
+    part = rest && memberOfPart(rest, part.next)
+    if (part === undefined) throw new GatewayError('invalid', { reason: 'the directory does not send all groups' })
+  }
+  return groups
+}
+
+/**
+ * A part of the groups, as Active Directory sends them if there are many (MS-ADTS §3.1.1.3.1.3.3): as an attribute
+ * `memberOf;range=0-1499`, and the last part as `memberOf;range=1500-*`. `from`: where it begins. `next`: where the
+ * following part begins.
+ */
+function memberOfPart(
+  entry: Entry,
+  from = 0,
+): { readonly groups: readonly string[]; readonly next: number | undefined } | undefined {
+  for (const attribute of Object.keys(entry)) {
+    const [, first, last = ''] = /^memberOf;range=(\d{1,9})-(\d{1,9}|\*)$/i.exec(attribute) ?? []
+    const groups = textsOf(entry, attribute)
+    // Attributes that were asked for, and not sent, are empty.
+    if (groups.length > 0 && Number(first) === from)
+      return { groups, next: last === '*' ? undefined : Number(last) + 1 }
+  }
+  return undefined
 }
 
 async function searchGroups({ client, library, settings }: Asking, entry: Entry): Promise<string[]> {

@@ -288,3 +288,40 @@ void t.test('spellings of one DN are compared as one', async (t) => {
   t.equal(plainDn('cn=a\\, b,dc=x'), 'cn=a\\, b,dc=x')
   t.not(plainDn('cn=a\\, b,dc=x'), plainDn('cn=a,b,dc=x'))
 })
+
+void t.test('more groups than Active Directory sends at once are asked for in parts', async (t) => {
+  const set = (name: string, ...values: readonly string[]) =>
+    element(0x30, element(4, name), element(0x31, ...values.map((value) => element(4, value))))
+  const parts: Record<string, Buffer> = {
+    '': set('memberOf;range=0-1', 'CN=a', 'CN=b'),
+    '2-*': set('memberOf;Range=2-2', 'CN=c'),
+    '3-*': set('memberOf;range=3-*', 'CN=d'),
+  }
+  let lastBound = ''
+  let missing = 'nothing'
+  const url = await serverThat(t, (socket, chunk) => {
+    const id = idOf(chunk)
+    if (isBind(chunk)) {
+      lastBound = chunk.includes('uid=ann') ? 'ann' : 'reader'
+      socket.write(message(id, result(0x61, 0)))
+      return
+    }
+    const asked = /memberOf;range=(\d+-\*)/.exec(chunk.toString('latin1'))?.[1] ?? ''
+    t.equal(lastBound, 'reader', 'the user may not be allowed to search')
+    const attributes = asked === missing ? [] : [parts[asked] ?? Buffer.alloc(0)]
+    const entry = element(
+      0x64,
+      element(4, 'uid=ann'),
+      element(0x30, set('entryUUID', '1'), set('memberOf'), ...attributes),
+    )
+    socket.write(Buffer.concat([message(id, entry), message(id, result(0x65, 0))]))
+  })
+  const proved = await directoryAt(url).prove({ name: 'ann' }, 'x')
+  if (typeof proved !== 'object') throw new Error('ann was not proved')
+  t.same([...proved.groups], ['cn=a', 'cn=b', 'cn=c', 'cn=d'])
+  missing = '3-*'
+  const incomplete = { code: 'invalid', reason: /all groups/ }
+  await t.rejects(directoryAt(url).find({ name: 'ann' }), incomplete)
+  parts['2-*'] = set('memberOf;range=0-1', 'CN=a', 'CN=b')
+  await t.rejects(directoryAt(url).find({ name: 'ann' }), incomplete, 'a part that it has sent before')
+})
