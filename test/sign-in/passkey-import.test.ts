@@ -1,4 +1,4 @@
-/** Passkeys that are imported from AList and OpenList. */
+/** Passkeys and identities that are imported from AList and OpenList. */
 import t from 'tap'
 import type { AlistDatabase } from '../../src/database/alist-database.js'
 import type { ForeignRow } from '../../src/database/foreign-sqlite.js'
@@ -54,7 +54,8 @@ async function imported(users: readonly ForeignRow[]) {
   const database: AlistDatabase = { hasRoles: false, rows: { ...none, users: [admin, ...users] } }
   const report = new Report()
   const installation = await fromAlist('openlist', database, { driverTypes: [], settings: coreSettings }, report)
-  return { installation, lines: report.lines.filter(({ kind }) => kind.startsWith('passkey')) }
+  const linesOf = (kind: string) => report.lines.filter((line) => line.kind.startsWith(kind))
+  return { installation, lines: linesOf('passkey'), linesOf }
 }
 
 void t.test('passkeys are taken, and those that are damaged are left out one by one', async (t) => {
@@ -140,4 +141,14 @@ void t.test('an imported passkey signs in, although its handle is that of anothe
   }
   const answer = authenticator.get(options.publicKey, { counter: 4 })
   t.match(await nobody.post('/api/authn/webauthn_finish_login', answer, { session }), { code: 200 })
+})
+
+void t.test('an id of single sign-on, which users of those programs write themselves, is in the report', async (t) => {
+  const { installation, linesOf } = await imported([
+    { ...admin, id: 7, username: 'eve', role: 0, sso_id: '583231' },
+    { ...admin, id: 8, username: 'bob', role: 0, sso_id: '' },
+  ])
+  t.match(installation.users, [{}, { username: 'eve', ssoId: '583231' }, { username: 'bob', ssoId: '' }])
+  t.match(linesOf('sso_id'), [{ name: 'eve', outcome: 'changed', reason: /whoever signs in by this identity/ }])
+  t.equal(linesOf('sso_id').length, 1)
 })

@@ -159,6 +159,9 @@ async function usersOf(
     const { user, changes } = mapped
     report.taken('user', username, changes)
     const keys = await keysOf(byId.get(user.id) ?? [], username, report)
+    // Users of those programs write their own.
+    if (user.ssoId !== '')
+      report.taken('sso_id', username, ['whoever signs in by this identity first gets the account'])
     const passkeys = user.role === 'guest' ? [] : await passkeysOf(textOf(row.authn), username, credentialIds, report)
     users.push({ ...user, keys, passkeys })
     for (const id of new Set(mapped.roles)) {
