@@ -4,7 +4,7 @@ import { GatewayError, isGatewayError } from '../base/errors.js'
 import { foldCase } from '../base/path.js'
 import { isDecoded } from '../base/utf8.js'
 import type { UserRow } from '../database/tables/accounts.js'
-import type { GroupRow, GroupContents } from '../database/tables/groups.js'
+import type { GroupRow, GroupContents, MembershipChanges } from '../database/tables/groups.js'
 import type { Store } from '../database/tables.js'
 import { checkPermission, noMembership, type Membership } from './principal.js'
 
@@ -130,6 +130,18 @@ export class Groups {
       if (user?.role === 'guest' && group.admin) throw guestAdmin()
       if (!own.has(id)) checkMemberCount(group.members.length + 1)
     }
+  }
+
+  /**
+   * Changes the groups of a user, and no others than these, whatever other processes do. Rejects as `assertMayJoin`
+   * throws, and with `not_found`.
+   */
+  async changeGroupsOf(userId: number, changes: MembershipChanges): Promise<void> {
+    const { queue, store, user } = this.options
+    await queue.add(async () => {
+      this.assertMayJoin(user(userId), changes.joined)
+      await store.groups.changeGroupsOf(userId, changes).finally(() => this.reload())
+    })
   }
 
   /** Reads the stored groups. Must be called through `queue`. */

@@ -13,8 +13,8 @@ import { shownForm } from './users.js'
 /** Somebody as a provider or directory has just shown it. */
 export interface ProvidedPerson {
   readonly identity: ShownIdentity
-  /** The names of its groups there. */
-  readonly groups: readonly string[]
+  /** The names of its groups there. Undefined: the provider does not say; it is taken to be in none that lets it in. */
+  readonly groups: readonly string[] | undefined
 }
 
 /** What the settings say of groups there. */
@@ -79,7 +79,7 @@ export class ProvidedAccounts {
   /** Ends what an account has by an identity whose person is gone there, or may not enter. */
   async ended(identity: IdentityRow, groups: ProvidedGroups): Promise<void> {
     await this.options.accounts.ended(identity)
-    await this.#provideGroups(identity, [], groups)
+    await this.#provideGroups(identity, undefined, groups)
   }
 
   /**
@@ -116,13 +116,17 @@ export class ProvidedAccounts {
     return exists()
   }
 
-  #provideGroups({ userId }: IdentityRow, groups: readonly string[], provided: ProvidedGroups): Promise<void> {
-    return applyProvidedGroups(this.options.accounts, userId, groups, provided)
+  async #provideGroups(
+    { userId }: IdentityRow,
+    groups: ProvidedPerson['groups'],
+    provided: ProvidedGroups,
+  ): Promise<void> {
+    await applyProvidedGroups(this.options.accounts, userId, groups, provided)
   }
 }
 
-function mayEnter(groups: readonly string[], { required }: ProvidedRules): boolean {
-  return required.length === 0 || required.some((name) => groups.includes(name))
+function mayEnter(groups: ProvidedPerson['groups'], { required }: ProvidedRules): boolean {
+  return required.length === 0 || required.some((name) => groups?.includes(name) === true)
 }
 
 /** Characters, and bytes, of a name that is made of a text from elsewhere: a number or a digest is added to it. */

@@ -1,7 +1,6 @@
 /** Memberships that a provider or directory decides. Those that an admin has given are unchanged. */
 import type { Group, Groups } from './groups.js'
 import type { Identities } from './identities.js'
-import type { Users } from './users.js'
 
 /**
  * The group whose members are admins because their provider or directory says so. It is made when it is needed, and
@@ -17,6 +16,11 @@ export interface ProvidedGroups {
   readonly admins: readonly string[]
 }
 
+interface ProvidingAccounts {
+  readonly groups: Pick<Groups, 'byName' | 'changeGroupsOf' | 'create' | 'of'>
+  readonly identities: Pick<Identities, 'of'>
+}
+
 /** The names in a setting: one in each line, or separated by commas. */
 export function namesIn(text: string): readonly string[] {
   return text
@@ -27,41 +31,37 @@ export function namesIn(text: string): readonly string[] {
 
 /**
  * Makes the user a member of those managed groups that its groups there (`values`) lead to, and of no other managed
- * ones. Groups that do not exist here are ignored. Rejects as `Users.update`.
+ * ones. Groups that do not exist here are ignored, and so is a group of admins that does not require a provider, unless
+ * the account was made by one: an account that has a password of its own would stay an admin by that. `values` undefined:
+ * what its groups are is not known, or it has ended there. Then it stays in those that restrict it. Resolves to whether
+ * the user is an admin by its groups, before and after it. Rejects as `Groups.changeGroupsOf` and `Groups.create`.
  */
 export async function applyProvidedGroups(
-  accounts: {
-    readonly users: Pick<Users, 'update'>
-    readonly groups: Pick<Groups, 'byName' | 'create' | 'of'>
-    readonly identities: Pick<Identities, 'of'>
-  },
+  { groups, identities }: ProvidingAccounts,
   userId: number,
-  values: readonly string[],
+  values: readonly string[] | undefined,
   { map, admins }: ProvidedGroups,
-): Promise<void> {
-  const { users, groups, identities } = accounts
-  const byName = new Map<string, Group>()
+): Promise<{ readonly wasAdmin: boolean; readonly isAdmin: boolean }> {
   const there = new Set(values)
-  const names = Object.entries(map)
-  const isAdmin = admins.some((name) => there.has(name))
-  const managedNames = names.map(([, here]) => here)
-  const issuers = new Set(identities.of(userId).map(({ issuer }) => issuer))
-  // The other one may have made the user an admin.
-  if (admins.length > 0 || issuers.size < 2) managedNames.push(providedAdmins)
-  for (const name of managedNames) {
-    const group = groups.byName(name)
-    if (group !== undefined) byName.set(name, group)
-  }
-  if (isAdmin && !byName.has(providedAdmins)) {
+  const wanted = new Map(Object.values(map).map((here) => [here, false]))
+  for (const [name, here] of Object.entries(map)) if (there.has(name)) wanted.set(here, true)
+  const own = identities.of(userId)
+  const isWantedAdmin = admins.some((name) => there.has(name))
+  // Another provider may have made the user an admin.
+  if (admins.length > 0 || new Set(own.map(({ issuer }) => issuer)).size < 2) wanted.set(providedAdmins, isWantedAdmin)
+  if (isWantedAdmin && groups.byName(providedAdmins) === undefined) {
     const fields = { name: providedAdmins, description: '', permission: 0, admin: true, members: [] }
-    byName.set(providedAdmins, await groups.create({ ...fields, requireProvider: true }))
+    await groups.create({ ...fields, requireProvider: true })
   }
-  const granted = names.filter(([name]) => there.has(name)).map(([, here]) => here)
-  if (isAdmin) granted.push(providedAdmins)
-  const grantedIds = new Set(granted.flatMap((name) => byName.get(name)?.id ?? []))
-  const managed = new Set([...byName.values()].map(({ id }) => id))
-  const own = groups.of(userId).groups
-  const next = [...own.filter((id) => !managed.has(id)), ...grantedIds]
-  const isSame = next.length === own.length && next.every((id) => own.includes(id))
-  if (!isSame) await users.update(userId, {}, undefined, { groups: next })
+  const isProvisioned = own.some(({ provisioned }) => provisioned)
+  const mayGive = ({ admin, requireProvider }: Group) => !admin || requireProvider || isProvisioned
+  const before = groups.of(userId)
+  const [joined, left]: [number[], number[]] = [[], []]
+  for (const [name, isWanted] of wanted) {
+    const group = groups.byName(name)
+    if (group !== undefined) (isWanted && mayGive(group) ? joined : left).push(group.id)
+  }
+  const isSame = joined.every((id) => before.groups.includes(id)) && !left.some((id) => before.groups.includes(id))
+  if (!isSame) await groups.changeGroupsOf(userId, { joined, left, keepsRestrictions: values === undefined })
+  return { wasAdmin: before.isAdmin, isAdmin: groups.of(userId).isAdmin }
 }

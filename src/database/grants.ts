@@ -7,7 +7,7 @@ import { IdentitiesTable } from './identities.js'
 import { following, PathTable } from './path-table.js'
 import { RowTable } from './row-table.js'
 import type { Grant } from './tables/grants.js'
-import type { GroupMember, GroupRow, GroupContents } from './tables/groups.js'
+import type { GroupMember, GroupRow, GroupContents, MembershipChanges } from './tables/groups.js'
 import type { UserContents } from './tables/accounts.js'
 
 const groupColumns: Columns<GroupRow> = {
@@ -67,6 +67,24 @@ export class GroupsTable extends RowTable<GroupRow> {
   async setGroupsOf(userId: number, groupIds: readonly number[]): Promise<void> {
     const rows = [...new Set(groupIds)].map((groupId) => ({ group_id: groupId, user_id: userId }))
     await this.#replaceMembers({ user_id: userId }, rows)
+  }
+
+  async changeGroupsOf(userId: number, { joined, left, keepsRestrictions }: MembershipChanges): Promise<void> {
+    await this.database.guarded('users', async (query) => {
+      const leaving = query('group_members').where({ user_id: userId }).whereIn('group_id', left)
+      if (keepsRestrictions) {
+        const denying = query('grants').whereNotNull('group_id').whereNot({ deny: '' }).select('group_id')
+        const restricting = query(this.table)
+          .where({ admin: false })
+          .where((is) => {
+            void is.where({ require_two_step: true }).orWhere({ require_provider: true }).orWhereIn('id', denying)
+          })
+        void leaving.whereNotIn('group_id', restricting.select('id'))
+      }
+      await leaving.delete()
+      const rows = joined.map((groupId) => ({ group_id: groupId, user_id: userId }))
+      if (rows.length > 0) await query('group_members').insert(rows).onConflict(['group_id', 'user_id']).ignore()
+    })
   }
 
   async #replaceMembers(which: Partial<MemberColumns>, rows: readonly MemberColumns[]): Promise<void> {

@@ -133,11 +133,15 @@ export class ProviderAccounts {
   }
 }
 
-/** The groups of the user at the provider. Without the claim, it is in none. */
-function groupsOf({ groupsClaim }: ProviderFacts, { claims }: ProviderAnswer): readonly string[] {
+/**
+ * The groups of the user at the provider. Undefined without the claim, or if it is elsewhere (OpenID Connect Core 1.0
+ * §5.6.2): Entra ID does not send more than 200.
+ */
+function groupsOf({ groupsClaim }: ProviderFacts, { claims }: ProviderAnswer): readonly string[] | undefined {
   const value = claimAt(claims, groupsClaim)
   if (typeof value === 'string') return [value]
-  return Array.isArray(value) ? value.filter((each): each is string => typeof each === 'string').slice(0, 10_000) : []
+  if (!Array.isArray(value) || claimAt(claims, `_claim_names.${groupsClaim}`) !== undefined) return undefined
+  return value.filter((each): each is string => typeof each === 'string').slice(0, 10_000)
 }
 
 /** The identity as it is stored. Throws `denied` with the detail `identity_refused` for a subject that cannot be. */

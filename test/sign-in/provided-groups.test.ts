@@ -1,7 +1,9 @@
 /** Groups that a provider decides, of accounts that have other ways in, and of two sources. */
 import t, { type Test } from 'tap'
 import { webdav } from '../../protocols/webdav/index.js'
+import { permissionBits } from '../../src/accounts/principal.js'
 import { applyProvidedGroups } from '../../src/accounts/provided-groups.js'
+import { fixture, openAccounts } from '../accounts/accounts-fixture.js'
 import { Browser, posted } from './browser.js'
 import { LyingProvider, type Claims } from './lying-provider.js'
 import { serveSite, useProvider } from './site.js'
@@ -22,16 +24,16 @@ async function annAtProvider(t: Test, settings: Readonly<Record<string, string>>
   const { accounts } = site.gateway
   const id = accounts.users.byName('ann')?.id ?? 0
   await accounts.identities.link(id, { kind: 'oidc', issuer: provider.issuer, subject: 'ada-1', name: 'ann' })
-  const begin = (claims: Claims) => {
-    provider.claims = claims
+  const begin = (claims: Claims, sub = 'ada-1') => {
+    Object.assign(provider, { claims, userinfo: { sub } })
     return new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)
   }
-  const signIn = async (claims: Claims) => {
-    const authorization = posted((await begin(claims)).body, 'token')
+  const signIn = async (claims: Claims, sub?: string) => {
+    const authorization = posted((await begin(claims, sub)).body, 'token')
     return (await site.get('/api/me', { authorization })).data as Me
   }
   const byPassword = () => site.post('/api/auth/login', { username: 'ann', password: 'password' })
-  return { accounts, id, use, begin, signIn, byPassword }
+  return { accounts, gateway: site.gateway, id, use, begin, signIn, byPassword }
 }
 
 void t.test('who is admin by the provider is one only after a sign-in there', async (t) => {
@@ -83,3 +85,63 @@ void t.test(
     await t.resolves(mount())
   },
 )
+
+void t.test('groups that the provider does not send take rights away, and lift no restrictions', async (t) => {
+  const map = JSON.stringify({ rights: 'rights', steps: 'two steps', chiefs: 'chiefs', denied: 'denied' })
+  const { accounts, gateway, id, use, signIn } = await annAtProvider(t, { sso_group_map: map })
+  const group = { description: '', permission: 0, admin: false, members: [] }
+  await accounts.groups.create({ ...group, name: 'rights', permission: permissionBits.write })
+  await accounts.groups.create({ ...group, name: 'two steps', requireTwoStep: true })
+  await accounts.groups.create({ ...group, name: 'chiefs', admin: true, requireTwoStep: true, requireProvider: true })
+  const denied = await accounts.groups.create({ ...group, name: 'denied' })
+  await gateway.grants.replace({ groupId: denied.id }, [{ path: '/secret', allow: [], deny: ['read'] }])
+  const names = () => accounts.groups.of(id).groups.map((each) => accounts.groups.get(each)?.name)
+  const groups = ['rights', 'steps', 'chiefs', 'denied']
+  const overage = { _claim_names: { groups: 'src1' }, _claim_sources: { src1: { endpoint: 'https://x' } } }
+  for (const claims of [overage, { ...overage, groups: ['rights'] }, {}, { groups: 7 }]) {
+    await signIn({ amr: ['mfa'], groups })
+    t.same(names(), ['rights', 'two steps', 'chiefs', 'denied'])
+    await signIn({ amr: ['mfa'], ...claims })
+    t.same(names(), ['two steps', 'denied'], JSON.stringify(claims))
+  }
+  await signIn({ amr: ['mfa'], groups: [] })
+  t.same(names(), [], 'a claim that says so lifts them')
+  await signIn({ amr: ['mfa'], groups })
+  await use({ sso_required_groups: 'staff' })
+  await accounts.identities.lookedUp(accounts.identities.of(id)[0]!, true)
+  await t.rejects(signIn({ amr: ['mfa'], groups: [] }))
+  t.same(names(), ['two steps', 'denied'], 'nor does an end of the account there')
+})
+
+void t.test('a linked account is made an admin only by a group that requires the provider', async (t) => {
+  const map = JSON.stringify({ loose: 'loose admins', strict: 'strict admins' })
+  const { accounts, id, signIn, byPassword } = await annAtProvider(t, { sso_group_map: map, sso_auto_register: 'true' })
+  const group = { description: '', permission: 0, admin: true, members: [] }
+  const loose = await accounts.groups.create({ ...group, name: 'loose admins' })
+  await accounts.groups.create({ ...group, name: 'strict admins', requireProvider: true })
+  t.match(await signIn({ groups: ['loose', 'strict'] }), { role: 2, groups: [{ name: 'strict admins' }] })
+  t.match(await byPassword(), { code: 400, message: /provider/ })
+  t.match(await signIn({ groups: ['loose'] }), { role: 0, groups: [] })
+  await accounts.groups.update(loose.id, { members: [id] })
+  t.match(await signIn({ groups: ['loose'] }), { role: 0, groups: [] }, 'nor does one stay that was given by hand')
+  t.match(await byPassword(), { code: 200 })
+  const made = { sub: 'new-1', preferred_username: 'new', groups: ['loose'] }
+  t.match(await signIn(made, 'new-1'), { username: 'new', role: 2 }, 'the provider has made this account')
+})
+
+void t.test('a sign-in changes no membership that another process changes meanwhile', async (t) => {
+  const { accounts, store, ada, file, clock } = await fixture(t)
+  const group = { description: '', permission: 0, admin: false, members: [] }
+  const [managed, own, given] = [
+    await accounts.groups.create({ ...group, name: 'managed' }),
+    await accounts.groups.create({ ...group, name: 'own', members: [ada.id] }),
+    await accounts.groups.create({ ...group, name: 'given' }),
+  ]
+  const other = await openAccounts(t, file, clock)
+  // What this process has in memory is older than what is stored.
+  await other.store.groups.setMembers(own.id, [])
+  await other.store.groups.setMembers(given.id, [ada.id])
+  await applyProvidedGroups(accounts, ada.id, ['there'], { map: { there: 'managed' }, admins: [] })
+  const stored = (await store.groups.members()).filter(({ userId }) => userId === ada.id)
+  t.same(stored.map(({ groupId }) => groupId).sort(), [managed.id, given.id])
+})

@@ -27,6 +27,17 @@ export interface GroupContents {
   readonly grants?: readonly Pick<Grant, 'path' | 'allow' | 'deny'>[] | undefined
 }
 
+/** Groups, by their ids, that a user joins and leaves. */
+export interface MembershipChanges {
+  readonly joined: readonly number[]
+  readonly left: readonly number[]
+  /**
+   * The user stays in groups of `left` that restrict it: they require something of their members, or one of their
+   * grants denies something. Groups of admins are left all the same.
+   */
+  readonly keepsRestrictions: boolean
+}
+
 export interface GroupRows {
   all(): Promise<GroupRow[]>
   members(): Promise<GroupMember[]>
@@ -39,4 +50,9 @@ export interface GroupRows {
   delete(id: number): Promise<boolean> // with its members and grants
   /** Replaces the members in one transaction. `not_found` if a user, or the group, does not exist. */
   setMembers(groupId: number, userIds: readonly number[]): Promise<void>
+  /**
+   * Changes the groups of a user in one transaction, and no others than these. `not_found` if the user, or a group that
+   * it joins, does not exist.
+   */
+  changeGroupsOf(userId: number, changes: MembershipChanges): Promise<void>
 }
