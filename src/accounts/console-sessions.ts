@@ -105,12 +105,16 @@ export class ConsoleSessions {
     })
   }
 
-  /** Records that its user has just proved who it is. False if the session has ended. */
-  async confirm(id: number): Promise<boolean> {
+  /**
+   * Records that its user has just proved who it is. `provedAt`: when that was, if it was earlier. False if the session
+   * has ended.
+   */
+  async confirm(id: number, provedAt?: Date): Promise<boolean> {
     const { store, queue, now } = this.options
     return queue.add(async () => {
-      const confirmed = new Date(now())
       const row = this.#byId.get(id)
+      const at = Math.min(now(), provedAt?.getTime() ?? now())
+      const confirmed = new Date(Math.max(at, this.signedIn(id) ?? 0))
       if (row === undefined || !(await store.consoleSessions.confirm(id, confirmed))) return false
       this.#put({ ...row, confirmed })
       return true
@@ -159,6 +163,11 @@ export class ConsoleSessions {
       if (row?.userId !== userId) throw new GatewayError('not_found', { reason: 'session not found' })
       await this.#delete(row)
     })
+  }
+
+  /** Ends a session of the user, also one that another node has just opened. Does nothing if there is none. */
+  async end(userId: number, id: number): Promise<void> {
+    await this.options.queue.add(() => this.#delete(this.#byId.get(id) ?? { id, userId, prefix: '' }))
   }
 
   /** Ends the session of a presented secret. Does nothing if there is none. */
@@ -219,7 +228,7 @@ export class ConsoleSessions {
     return [...this.#byId.values()].filter((row) => row.userId === userId)
   }
 
-  async #delete(row: ConsoleSessionRow): Promise<void> {
+  async #delete(row: Pick<ConsoleSessionRow, 'id' | 'userId' | 'prefix'>): Promise<void> {
     await this.options.store.consoleSessions.delete(row.id)
     this.#forget(row)
   }
@@ -229,13 +238,13 @@ export class ConsoleSessions {
     this.#byPrefix.set(row.prefix, row)
   }
 
-  #forget(row: ConsoleSessionRow): void {
+  #forget(row: Pick<ConsoleSessionRow, 'id' | 'userId' | 'prefix'>): void {
     this.#byId.delete(row.id)
     this.#byPrefix.delete(row.prefix)
     this.#end(row)
   }
 
-  #end({ id, userId }: ConsoleSessionRow): void {
+  #end({ id, userId }: Pick<ConsoleSessionRow, 'id' | 'userId'>): void {
     this.options.sessions.end(userId, { detail: 'token_revoked' }, (credential) => credential === `console:${id}`)
   }
 }

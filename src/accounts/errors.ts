@@ -22,6 +22,11 @@ export function identityRefused(reason: string): GatewayError {
   return new GatewayError('denied', { op: 'sign in', detail: 'identity_refused', reason })
 }
 
+/** What has begun at a provider was not begun by this browser, has taken too long, or was completed or ended before. */
+export function providerSignInExpired(): GatewayError {
+  return new GatewayError('denied', { op: 'sign in', detail: 'provider_sign_in_expired' })
+}
+
 /** Too many attempts; `seconds` until the next one is accepted. */
 export function tooManyAttempts(seconds: number): GatewayError {
   const retryAfter = Math.max(1, Math.ceil(seconds))

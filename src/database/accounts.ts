@@ -190,6 +190,11 @@ export class RevokedTokensTable {
     return new Map(rows.map(({ id, expires }) => [id, new Date(Number(expires))]))
   }
 
+  async has(id: string): Promise<boolean> {
+    const rows = await this.database.read((query) => query<RevokedColumns>('revoked_tokens').where({ id }).select('id'))
+    return rows.length > 0
+  }
+
   /** Inserting a token twice is no error. */
   async insert(id: string, expires: Date): Promise<void> {
     await this.database.run((query) =>

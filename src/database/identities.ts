@@ -53,7 +53,7 @@ export class IdentitiesTable extends CredentialsTable<IdentityRow> {
 export interface ProviderSessionRow {
   readonly id: number
   readonly identityId: number
-  /** The credential of the session, such as `console:5`. Unique. */
+  /** The credential of the session, such as `console:5`. Unique. `reserved:` and a secret until it has been opened. */
   readonly credential: string
   /** The session of the provider (`sid` of OpenID Connect). */
   readonly sid: string | undefined
@@ -62,6 +62,11 @@ export interface ProviderSessionRow {
   /** When the session ends, at the latest. */
   readonly expires: Date
 }
+
+/** Which sessions: those of one identity, or those that a provider names, by the subject or its session or both. */
+export type WhichSessions =
+  | { readonly identityId: number }
+  | { readonly issuer: string; readonly subject?: string | undefined; readonly sid?: string | undefined }
 
 const sessionColumns: Columns<ProviderSessionRow> = {
   id: integer('id'),
@@ -72,6 +77,19 @@ const sessionColumns: Columns<ProviderSessionRow> = {
   expires: time('expires'),
 }
 
+/** A session that is open, and its user. */
+export interface OpenProviderSession {
+  readonly userId: number
+  readonly credential: `token:${string}` | `console:${number}`
+  readonly expires: Date
+}
+
+const openSessionColumns: Columns<OpenProviderSession> = {
+  userId: integer('user_id'),
+  credential: text('credential'),
+  expires: time('expires'),
+}
+
 export class ProviderSessionsTable {
   constructor(private readonly database: Database) {}
 
@@ -79,18 +97,33 @@ export class ProviderSessionsTable {
     await this.database.run((query) => query('provider_sessions').insert(writeRow(sessionColumns, row)))
   }
 
-  /** The sessions of an identity; with `sid`, only those that began in this session of the provider. */
-  async of(identityId: number, sid?: string): Promise<ProviderSessionRow[]> {
-    const fields = { identity_id: identityId, ...(sid !== undefined && { sid }) }
-    return this.#where((query) => query<StoredRow>('provider_sessions').where(fields))
+  /** Gives a row the credential of the session, now that it is open. False if there is no such row any more. */
+  async open(
+    reserved: string,
+    { credential, expires }: Pick<ProviderSessionRow, 'credential' | 'expires'>,
+  ): Promise<boolean> {
+    const changed = await this.database.run((query) =>
+      query('provider_sessions')
+        .where({ credential: reserved })
+        .update(writeRow(sessionColumns, { credential, expires })),
+    )
+    return changed > 0
   }
 
-  /** The sessions of all identities of the issuer that began in this session of the provider. */
-  async ofSid(issuer: string, sid: string): Promise<ProviderSessionRow[]> {
-    return this.#where((query) => {
-      const identities = query('identities').where({ issuer }).select('id')
-      return query<StoredRow>('provider_sessions').where({ sid }).whereIn('identity_id', identities)
+  /** The open sessions, with their users. Those that are not open yet cannot be opened after that. */
+  async ending(which: WhichSessions): Promise<OpenProviderSession[]> {
+    const rows = await this.database.transaction(async (query) => {
+      const sessions = query<StoredRow>('provider_sessions')
+      if ('identityId' in which) void sessions.where({ identity_id: which.identityId })
+      else {
+        const { issuer, subject, sid } = which
+        const identities = query('identities').where({ issuer, ...(subject !== undefined && { subject }) })
+        void sessions.whereIn('identity_id', identities.select('id')).where({ ...(sid !== undefined && { sid }) })
+      }
+      await sessions.clone().where('credential', 'like', 'reserved:%').delete()
+      return sessions.join('identities', 'identities.id', 'identity_id').select('user_id', 'credential', 'expires')
     })
+    return rows.map((row: StoredRow) => readRow(openSessionColumns, row))
   }
 
   /** What is stored of the session with this credential. */

@@ -63,19 +63,25 @@ export class ProviderAccounts {
   }
 
   /**
-   * Unlinks one identity of the user, or all of providers. Rejects with `not_found`, and with the detail
+   * The identities that `unlink` would unlink: one of the user, or all of providers. Throws `not_found`, and the detail
    * `identity_refused` for that with which the account was created: only its provider can say whether it still exists.
    */
-  async unlink(userId: number, id?: number): Promise<void> {
-    const { accounts } = this.options
-    const ofProviders = accounts.identities.of(userId).filter(({ kind }) => kind !== 'ldap')
-    const ids = id === undefined ? ofProviders.map((row) => row.id) : [id]
-    if (accounts.identities.of(userId).some((row) => row.provisioned && ids.includes(row.id))) {
+  unlinkable(userId: number, id?: number): readonly number[] {
+    const rows = this.options.accounts.identities.of(userId)
+    const chosen = rows.filter((row) => (id === undefined ? row.kind !== 'ldap' : row.id === id))
+    if (id !== undefined && chosen.length === 0) throw new GatewayError('not_found', { reason: 'identity not found' })
+    if (chosen.some(({ provisioned }) => provisioned)) {
       throw identityRefused('the account was created with this identity, which cannot be unlinked')
     }
-    for (const each of ids) await accounts.identities.unlink(userId, each)
-    const isLast = ofProviders.every((row) => ids.includes(row.id))
-    if (isLast && accounts.users.get(userId)?.ssoId !== '') await accounts.users.update(userId, { ssoId: '' })
+    return chosen.map((row) => row.id)
+  }
+
+  /** Rejects as `unlinkable` throws. */
+  async unlink(userId: number, id?: number): Promise<void> {
+    const { identities, users } = this.options.accounts
+    for (const each of this.unlinkable(userId, id)) await identities.unlink(userId, each)
+    const isLast = identities.of(userId).every(({ kind }) => kind === 'ldap')
+    if (isLast && users.get(userId)?.ssoId !== '') await users.update(userId, { ssoId: '' })
   }
 
   async #firstTime(facts: ProviderFacts, answer: ProviderAnswer, shown: ShownIdentity): Promise<void> {

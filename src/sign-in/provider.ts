@@ -44,6 +44,9 @@ export interface LogoutRequest {
   readonly issuer: string
   readonly subject?: string | undefined
   readonly sid?: string | undefined
+  /** The id of the token that asks for it, and when that is not accepted any more. */
+  readonly tokenId: string
+  readonly expires: Date
 }
 
 interface Metadata {
@@ -158,13 +161,14 @@ export class Provider {
         ...{ issuer, audience: facts.clientId, algorithms, clockTolerance, maxTokenAge: recentSeconds },
         requiredClaims: ['iat', 'jti', 'events'],
       })
-      const { events, sub: subject, sid, nonce } = payload
+      const { events, sub: subject, sid, nonce, jti: tokenId, iat } = payload
       const isLogout = isObject(events) && isObject(events['http://schemas.openid.net/event/backchannel-logout'])
       const isNamed = subject !== undefined || sessionId(sid) !== undefined
-      if (!isLogout || nonce !== undefined || !isNamed) {
+      if (!isLogout || nonce !== undefined || !isNamed || typeof tokenId !== 'string' || iat === undefined) {
         throw new GatewayError('invalid', { detail: 'provider_failed', reason: 'this is no logout token' })
       }
-      return { issuer, subject, sid: sessionId(sid) }
+      const expires = new Date((iat + recentSeconds + clockTolerance) * 1000)
+      return { issuer, subject, sid: sessionId(sid), tokenId, expires }
     })
   }
 

@@ -3,18 +3,20 @@ import type { Accounts } from '../accounts/accounts.js'
 import { FairQueue } from '../accounts/fair-queue.js'
 import type { SignInProof, Proved } from '../accounts/proof.js'
 import type { ShownIdentity } from '../accounts/identities.js'
+import { providerSignInExpired } from '../accounts/errors.js'
 import { digestOf, newSecret } from '../accounts/random-secrets.js'
 import { timingSafeEqualText } from '../accounts/timing-safe-text.js'
 import { GatewayError, isGatewayError, hasDetail } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import type { Egress } from '../contract/driver-env.js'
-import type { IdentityRow, ProviderSessionRow } from '../database/identities.js'
+import type { IdentityRow } from '../database/identities.js'
 import type { SignInPurpose } from '../database/pending-sign-ins.js'
 import type { Store } from '../database/tables.js'
 import { networkOf } from '../net/addresses.js'
 import { PendingSignIns } from './pending-sign-ins.js'
 import { ProviderAccounts, shownIdentity } from './provider-accounts.js'
 import { providerFacts, type SsoSettings } from './provider-facts.js'
+import { ProviderSessions } from './provider-sessions.js'
 import type { Provider, ProviderAnswer, SignInChecks } from './provider.js'
 
 /** What a sign-in at the provider leads to: a token, an id to link, a session of the console, or a link. */
@@ -46,10 +48,11 @@ interface Begun {
 interface AwaitingCode {
   readonly begun: Begun
   readonly identityId: number
-  readonly answer: SessionFacts
+  /** When the user has signed in at the provider, in milliseconds since 1970. */
+  readonly authTime: number | undefined
+  /** What opens its session in `ProviderSessions`. */
+  readonly reserved: string
 }
-
-type SessionFacts = Pick<ProviderAnswer, 'idToken' | 'sid'> & { readonly authTime: number | undefined }
 
 /** An identity that a user may link to an account by sending its id back. */
 interface Linkable {
@@ -68,8 +71,6 @@ export type SsoOutcome = { readonly method: SsoMethod; readonly after: string } 
 
 /** Milliseconds for which a sign-in may take, and for which an identity may be linked. */
 const pendingTime = 10 * 60_000
-/** Characters of an ID token that are stored for the sign-out; one that is longer is not. */
-const maxIdToken = 16_384
 /** Codes that are redeemed at the provider at once, and those of one network. Others wait. */
 const maxRunning = { all: 8, network: 4 }
 /** The beginning of the ids by which identities are linked, which no subject of an identity is taken for. */
@@ -78,7 +79,7 @@ export const linkPrefix = 'link-'
 interface SingleSignOnOptions {
   readonly accounts: Accounts
   readonly settings: SsoSettings
-  readonly store: Pick<Store, 'pendingSignIns' | 'providerSessions'>
+  readonly store: Pick<Store, 'pendingSignIns' | 'providerSessions' | 'revokedTokens'>
   readonly egress: Pick<Egress, 'agentFor'>
   readonly log: Pick<Log, 'info' | 'warn'>
   /** Milliseconds since 1970. */
@@ -89,6 +90,7 @@ export class SingleSignOn {
   #provider: Provider | undefined
   readonly #accounts: ProviderAccounts
   readonly #pending: PendingSignIns
+  readonly #sessions: ProviderSessions
   readonly #now: () => number
   readonly #queue = new FairQueue(undefined, maxRunning.all, maxRunning.network)
 
@@ -96,6 +98,7 @@ export class SingleSignOn {
     this.#now = options.now ?? Date.now
     this.#pending = new PendingSignIns(options.store.pendingSignIns, this.#now)
     this.#accounts = new ProviderAccounts(options)
+    this.#sessions = new ProviderSessions(options)
   }
 
   /**
@@ -151,9 +154,9 @@ export class SingleSignOn {
     const prove = async () => {
       const answer = await redeem()
       const identity = await this.#accounts.signedIn(facts, answer)
-      const { sid, authTime } = answer
-      const idToken = (answer.idToken?.length ?? 0) > maxIdToken ? undefined : answer.idToken
-      awaiting = { identityId: identity.id, answer: { idToken, sid, authTime: authTime?.getTime() } }
+      // The code of the account, if one is asked, may come as late as the answer.
+      const reserved = await this.#sessions.reserve(identity.id, answer, new Date(this.#now() + 2 * pendingTime))
+      awaiting = { identityId: identity.id, authTime: answer.authTime?.getTime(), reserved }
       return this.#proved(awaiting, isTwoStep(answer.claims))
     }
     return this.#signIn(begun, browser, { kind: facts.kind, prove }, () => awaiting)
@@ -188,19 +191,16 @@ export class SingleSignOn {
     }
   }
 
-  #proved({ identityId, answer }: Omit<AwaitingCode, 'begun'>, hasTwoStep: boolean): Proved {
+  #proved({ identityId, authTime, reserved }: Omit<AwaitingCode, 'begun'>, hasTwoStep: boolean): Proved {
     const identity = this.#identity({ identityId })
     const user = this.options.accounts.users.get(identity.userId)
     if (user === undefined) throw new GatewayError('denied', { op: 'sign in', detail: 'identity_unknown' })
-    const { sid, idToken, authTime } = answer
     return {
       user,
       hasTwoStep,
       // A provider that does not say when is not taken for one that has just asked. GitHub never says it.
       at: new Date(authTime ?? 0),
-      onSession: async ({ credential, expires }) => {
-        await this.options.store.providerSessions.insert({ identityId, credential, sid, idToken, expires })
-      },
+      onSession: (session) => this.#sessions.open(reserved, user.id, session),
     }
   }
 
@@ -214,7 +214,7 @@ export class SingleSignOn {
     const isOpen = user?.passwordTime === row?.passwordTime && (row?.expires.getTime() ?? 0) > this.#now()
     const visit = { address, hasTwoStep: row?.twoStep }
     if (user === undefined || !isOpen || admission.sessionRefusal(user, visit) !== undefined) {
-      throw new GatewayError('denied', { op: 'sign in', detail: 'provider_sign_in_expired' })
+      throw providerSignInExpired()
     }
     return user.id
   }
@@ -239,12 +239,9 @@ export class SingleSignOn {
    * `not_found`, and with the detail `identity_refused` for that with which the account was created.
    */
   async unlink(userId: number, id?: number): Promise<void> {
-    const { accounts, store } = this.options
-    const rows = accounts.identities.of(userId).filter((row) => row.id === (id ?? row.id))
     // The rows of the sessions are deleted with that of the identity.
-    const sessions = await Promise.all(rows.map((row) => store.providerSessions.of(row.id)))
+    for (const each of this.#accounts.unlinkable(userId, id)) await this.#sessions.end({ identityId: each })
     await this.#accounts.unlink(userId, id)
-    for (const session of sessions.flat()) await this.#end(userId, session)
   }
 
   /**
@@ -252,9 +249,9 @@ export class SingleSignOn {
    * there, the provider has no such page, or the settings do not ask for it. `after`: where it leads then.
    */
   async signOutPage(credential: string, after: string): Promise<URL | undefined> {
-    const { settings, store, log } = this.options
+    const { settings, log } = this.options
     if (!settings.bool('sso_logout_provider')) return undefined
-    const session = await store.providerSessions.ofCredential(credential)
+    const session = await this.#sessions.ofCredential(credential)
     if (session === undefined) return undefined
     try {
       const facts = providerFacts(settings)
@@ -268,30 +265,10 @@ export class SingleSignOn {
 
   /** Ends the sessions that a logout token of the provider names. Rejects with the detail `provider_failed`. */
   async endByProvider(logoutToken: string): Promise<void> {
-    const { accounts, settings, store, log } = this.options
-    const facts = providerFacts(settings)
-    const provider = await this.#loaded()
-    const { issuer, subject, sid } = await provider.logoutRequest(facts, logoutToken)
-    const identity = subject === undefined ? undefined : accounts.identities.find(issuer, subject)
-    if (subject !== undefined && identity === undefined) return
-    const sessions = await (identity === undefined
-      ? store.providerSessions.ofSid(issuer, sid ?? '')
-      : store.providerSessions.of(identity.id, sid))
-    for (const session of sessions) {
-      const userId = accounts.identities.get(session.identityId)?.userId
-      if (userId !== undefined) await this.#end(userId, session)
-    }
-    log.info({ issuer, sessions: sessions.length }, 'the provider has ended sessions')
-  }
-
-  async #end(
-    userId: number,
-    { credential, expires }: Pick<ProviderSessionRow, 'credential' | 'expires'>,
-  ): Promise<void> {
-    const { tokens, consoleSessions } = this.options.accounts
-    const [kind, id = ''] = credential.split(':')
-    if (kind === 'token') await tokens.revokeId(userId, id, expires)
-    else await consoleSessions.delete(userId, Number(id)).catch(ignoreMissing)
+    const facts = providerFacts(this.options.settings)
+    const request = await (await this.#loaded()).logoutRequest(facts, logoutToken)
+    const sessions = await this.#sessions.endBy(request)
+    this.options.log.info({ issuer: request.issuer, sessions }, 'the provider has ended sessions')
   }
 
   #keep(purpose: SignInPurpose, { address }: SsoBrowser, data: object, secret?: string): Promise<string> {
@@ -307,7 +284,7 @@ export class SingleSignOn {
     const data = await this.#pending.take<T>(purpose, secret)
     const browser = data && ('browser' in data ? data.browser : data.begun.browser)
     if (data === undefined || browser === undefined || !timingSafeEqualText(digestOf(cookie), browser)) {
-      throw new GatewayError('denied', { op: 'sign in', detail: 'provider_sign_in_expired' })
+      throw providerSignInExpired()
     }
     return data
   }
@@ -332,8 +309,4 @@ const twoStepClasses: ReadonlySet<unknown> = new Set([
 
 function isTwoStep({ amr, acr }: ProviderAnswer['claims']): boolean {
   return (Array.isArray(amr) && amr.some((method) => twoStepMethods.has(method))) || twoStepClasses.has(acr)
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!isGatewayError(error, 'not_found')) throw error
 }

@@ -1,5 +1,6 @@
 /** Identities, sessions of providers, passkeys and pending sign-ins in the database. */
 import t, { type Test } from 'tap'
+import type { WhichSessions } from '../../src/database/identities.js'
 import { maxPending, type PendingSignIn } from '../../src/database/pending-sign-ins.js'
 import { openStore } from '../../src/database/store.js'
 import type { Store } from '../../src/database/tables.js'
@@ -46,13 +47,27 @@ for (const engine of engines) {
       await providerSessions.insert({ ...session, credential: 'console:2', sid: undefined, expires: new Date(20_000) })
       await t.rejects(providerSessions.insert(session), { code: 'exists' })
       t.match(await providerSessions.ofCredential('console:1'), session)
-      t.equal((await providerSessions.of(session.identityId)).length, 2)
-      t.match(await providerSessions.of(session.identityId, 's'), [session])
+      await providerSessions.insert({ ...session, credential: 'reserved:x' })
+      t.equal(await providerSessions.open('reserved:y', { credential: 'console:3', expires: now }), false)
+      t.equal(await providerSessions.open('reserved:x', { credential: 'console:3', expires: now }), true)
+      t.match(await providerSessions.ofCredential('console:3'), { ...session, credential: 'console:3' })
+      const { identityId } = session
+      const ending = async (which: WhichSessions) =>
+        (await providerSessions.ending(which)).map(({ userId, credential }) => `${userId} ${credential}`).sort()
+      const [one, two, three] = [1, 2, 3].map((id) => `${ada.id} console:${id}`)
+      t.same(await ending({ identityId }), [one, two, three])
+      t.same(await ending({ issuer: row.issuer, sid: 's' }), [one, three])
+      t.same(await ending({ issuer: row.issuer, subject: row.subject }), [one, two, three])
+      t.same(await ending({ issuer: row.issuer, subject: ofBob.subject }), [])
+      t.same(await ending({ issuer: 'https://other.test', sid: 's' }), [])
+      await providerSessions.insert({ ...session, credential: 'reserved:z' })
+      t.same(await ending({ issuer: row.issuer, subject: row.subject, sid: 's' }), [one, three])
+      t.equal(await providerSessions.open('reserved:z', { credential: 'console:4', expires: now }), false)
       await providerSessions.sweep(now)
-      t.match(await providerSessions.of(session.identityId), [{ credential: 'console:2' }])
+      t.same(await ending({ identityId }), [two])
       await users.delete(ada.id)
       t.match(await identities.all(), [{ userId: bob.id }])
-      t.same(await providerSessions.of(session.identityId), [])
+      t.same(await ending({ identityId }), [])
     })
 
     void s.test('a counter of a passkey works once', async (t) => {

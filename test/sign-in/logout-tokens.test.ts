@@ -43,9 +43,10 @@ void t.test('a logout token ends what it names, and is accepted only of the prov
   t.same(await Promise.all([phone, desk, bob].map(isIn)), [true, true, true])
   t.equal(await post(await provider.token({ ...right, sub: undefined, sid: 'phone' })), 200)
   t.same(await Promise.all([phone, desk, bob].map(isIn)), [false, true, true])
-  t.equal(await post(await provider.token(right)), 200)
+  t.equal(await post(await provider.token(right)), 400, 'its id was used')
+  t.equal(await post(await provider.token({ ...right, jti: 'two' })), 200)
   t.same(await Promise.all([phone, desk, bob].map(isIn)), [false, false, true])
-  t.equal(await post(await provider.token({ ...right, sub: 'nobody here' })), 200)
+  t.equal(await post(await provider.token({ ...right, jti: 'three', sub: 'nobody here' })), 200)
 })
 
 void t.test('GitHub signs in by OAuth, with its id as the identity', async (t) => {

@@ -176,6 +176,7 @@ export interface ConsoleSessionRows {
 export interface RevokedTokenRows {
   /** Tokens that have not expired yet: when they expire, by id. */
   all(): Promise<Map<string, Date>>
+  has(id: string): Promise<boolean>
   insert(id: string, expires: Date): Promise<void>
   sweep(now: Date): Promise<void>
 }
