@@ -563,6 +563,7 @@ export const texts = {
       kinds: {
         address: (network: string) => `All sign-ins from ${network}`,
         pair: (network: string, user: string) => `Sign-ins as ${user} from ${network}`,
+        directory: (user: string) => `Passwords of ${user} in the directory`,
         codes: (user: string) => `One-time codes of ${user}`,
       },
       someName: 'a name without an account',

@@ -114,7 +114,7 @@ export class Accounts {
     this.keys = new SshKeys(store, this.#queue, (row) => this.#keyRemoved(row), now)
     this.appPasswords = new AppPasswords(store, this.#queue, (row) => this.#appPasswordRemoved(row), now)
     this.recoveryCodes = new RecoveryCodes(store)
-    this.lockedSignIns = new LockedSignIns(cluster.limiters.lockedOut, this.users, now)
+    this.lockedSignIns = new LockedSignIns(cluster.limiters.lockedOut, this.users, this.identities, now)
     const passwords = new PasswordCheck({
       get: (id) => this.users.get(id),
       byName: (username) => this.users.byName(username),
@@ -124,6 +124,7 @@ export class Accounts {
       directory: () => (this.#directory?.isOn === true ? this.#directory : undefined),
       limiter: cluster.limiters.signIns,
       codeLimiter: cluster.limiters.codes,
+      directoryLimiter: cluster.limiters.directory,
       hashes,
       now,
     })

@@ -3,12 +3,14 @@
  * for addresses with a recent successful sign-in, so that users cannot lock each other out. Addresses are those of
  * `networkOf`. Nodes that share a database count the attempts in it together, a process of its own in memory.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { SignInAge, SignInParty } from '../database/tables/sign-ins.js'
 import type { Store } from '../database/tables.js'
 import { PairTable, put } from '../base/bounded-tables.js'
+import { afterOthers, type Settle } from './attempts.js'
+import { DirectoryLimiter, directoryLimit, directoryTime } from './directory-limiter.js'
 import { tooManyAttempts } from './errors.js'
 import { SignInsInMemory } from './sign-ins-in-memory.js'
+import { spellingOf } from './spelling.js'
 
 type SignIns = Omit<Store['signIns'], 'sweep'>
 type Newest = SignIns['newest']
@@ -17,6 +19,7 @@ type Newest = SignIns['newest']
 export interface Limiters {
   readonly signIns: SignInLimiter
   readonly codes: CodeLimiter
+  readonly directory: DirectoryLimiter
   readonly lockedOut: LockedOut
   /** Deletes what no limit counts any more. */
   sweep(): Promise<void>
@@ -29,6 +32,7 @@ export function limitersInMemory(now: () => number): Limiters {
   return {
     signIns,
     codes: new CodeLimiter(attempts),
+    directory: new DirectoryLimiter(attempts, signIns),
     lockedOut: new LockedOut(attempts, signIns),
     sweep: async () => undefined,
   }
@@ -40,6 +44,7 @@ export function sharedLimiters(attempts: Store['signIns']): Limiters {
   return {
     signIns,
     codes: new CodeLimiter(attempts),
+    directory: new DirectoryLimiter(attempts, signIns),
     lockedOut: new LockedOut(attempts, signIns),
     sweep: () => sweepSignIns(attempts),
   }
@@ -60,26 +65,6 @@ const familiarTime = 24 * 60 * minute
 const maxCounted = backoff.failures + Math.ceil(Math.log2(backoff.maxDelay / backoff.minDelay))
 /** Refused attempts of one address that are counted for their pairs, within `time` milliseconds. */
 const countedRefusals = { number: 64, time: 5 * minute }
-/** Milliseconds for which an attempt waits for the outcome of others, and between two looks. */
-const outcomeWait = { total: 2000, pause: 50 }
-
-/** Tells the limiter the outcome of an attempt, which counts as failed until then. */
-export type Settle = (outcome: 'failed' | 'not failed') => Promise<void>
-
-/**
- * Calls `attempt` until it resolves to a result: undefined says that the outcome of other attempts, here or on other
- * nodes, has to be known first. Rejects with `throttled` if that takes too long.
- */
-export async function afterOthers<T>(attempt: () => Promise<T | undefined>): Promise<T> {
-  const end = performance.now() + outcomeWait.total
-  for (;;) {
-    const result = await attempt()
-    if (result !== undefined) return result
-    if (performance.now() > end) throw tooManyAttempts(1)
-    await sleep(outcomeWait.pause)
-  }
-}
-
 /** Limits failed sign-ins by address, by address and account (a pair), and by account. */
 export class SignInLimiter {
   /** The pairs that this process knows to be locked: until when. */
@@ -184,15 +169,19 @@ export class SignInLimiter {
   }
 
   /**
-   * Counts an attempt from a locked address as a failure of the pair, unless the address names ever more accounts.
-   * Rejects with `throttled`.
+   * Counts an attempt from a locked address as `recordRefusal` does. Rejects with `throttled`.
    */
   async #refuse(network: string, account: string, failures: number, ofAddress: readonly SignInAge[]): Promise<never> {
+    await this.recordRefusal(network, account)
+    this.#learn(network, account, failures + 1)
+    throw tooManyAttempts(remaining(ofAddress) / 1000)
+  }
+
+  /** Counts an attempt that was not compared as a failure of the pair, unless the address names ever more accounts. */
+  async recordRefusal(network: string, account: string): Promise<void> {
     const refused = await this.signIns.newest({ kinds: ['refused'], network }, countedRefusals.number)
     const oldest = refused[countedRefusals.number - 1]
     if (!oldest || oldest.age >= countedRefusals.time) await this.signIns.record({ kind: 'refused', network, account })
-    this.#learn(network, account, failures + 1)
-    throw tooManyAttempts(remaining(ofAddress) / 1000)
   }
 
   /** Remembers that a pair is locked if it has this many failures, the last one now. */
@@ -234,14 +223,21 @@ export class CodeLimiter {
 }
 
 /**
- * Whose attempts to sign in are refused now. `pair`: those of a network for an account; `codes`: one-time codes for an
- * account, from networks without a correct one in the last day.
+ * Whose attempts to sign in are refused now. `pair`: those of a network for an account; `directory`: passwords of a
+ * person in a directory, and `codes`: one-time codes for an account, both from networks without a correct one in the
+ * last day.
  */
 export interface LockedParty extends SignInParty {
-  readonly kind: 'address' | 'pair' | 'codes'
+  readonly kind: 'address' | 'pair' | 'directory' | 'codes'
   readonly failures: number
   /** Milliseconds until an attempt is accepted again. */
   readonly left: number
+}
+
+interface UnlockedAccount {
+  readonly id: number
+  readonly username: string
+  readonly subjects: readonly string[]
 }
 
 /** What admins see and end of the limits. */
@@ -251,13 +247,13 @@ export class LockedOut {
     private readonly signIns: SignInLimiter,
   ) {}
 
-  /** The account of a pair is the name that was sent, that of codes a user id. */
+  /** The account of a pair is the name that was sent, that of codes a user id, that of `directory` as of a `Guess`. */
   async list(): Promise<readonly LockedParty[]> {
     const locked: LockedParty[] = []
     for (const { kind, kinds, fields, limit } of lockedKinds) {
       for (const { party, ages } of await this.attempts.newestOfEach(kinds, fields)) {
-        // A code counts as wrong until it is known to be right.
-        const failures = kind === 'codes' ? ages : ages.filter(({ pending }) => !pending)
+        // A code, or a guess at a directory, counts as wrong until it is known to be right.
+        const failures = fields.length === 1 && fields[0] === 'account' ? ages : ages.filter(({ pending }) => !pending)
         const left = limit(failures)
         if (left > 0) locked.push({ ...party, kind, failures: failures.length, left })
       }
@@ -271,9 +267,17 @@ export class LockedOut {
     this.signIns.forgetLocks()
   }
 
-  /** Forgets the failures of an account from all addresses, and its wrong codes. */
-  async unlockAccount({ id, username }: { readonly id: number; readonly username: string }): Promise<void> {
-    await this.attempts.forget({ kinds: ['password', 'refused'], account: username })
+  /**
+   * Forgets the failures of an account from all addresses, by all spellings of its name, and its wrong codes.
+   * `subjects`: those of its identities in directories.
+   */
+  async unlockAccount({ id, username, subjects }: UnlockedAccount): Promise<void> {
+    for (const account of new Set([username, spellingOf(username)])) {
+      await this.attempts.forget({ kinds: ['password', 'refused'], account })
+    }
+    for (const account of [spellingOf(username), ...subjects]) {
+      await this.attempts.forget({ kinds: ['directory'], account })
+    }
     await this.attempts.forget({ kinds: ['code'], account: String(id) })
     this.signIns.forgetLocks()
   }
@@ -283,6 +287,7 @@ export class LockedOut {
 const lockedKinds = [
   { kind: 'address', kinds: ['password'], fields: ['network'], limit: lockTime },
   { kind: 'pair', kinds: ['password', 'refused'], fields: ['network', 'account'], limit: lockTime },
+  { kind: 'directory', kinds: ['directory'], fields: ['account'], limit: directoryTime },
   {
     kind: 'codes',
     kinds: ['code'],
@@ -298,6 +303,7 @@ function lockTime(failures: readonly SignInAge[]): number {
 async function sweepSignIns(signIns: Store['signIns']): Promise<void> {
   // Each failure keeps the earlier ones, so that the oldest that counts is this old at most.
   await signIns.sweep(['password', 'code'], maxCounted * backoff.time)
+  await signIns.sweep(['directory'], directoryLimit.time)
   await signIns.sweep(['refused'], lockout.failures * lockout.time)
   await signIns.sweep(['signed_in', 'code_accepted'], familiarTime)
 }

@@ -1,8 +1,9 @@
 /** Whose attempts to sign in are refused after too many failures, on all nodes: what admins see and end of it. */
 import { GatewayError } from '../base/errors.js'
 import { networkOf } from '../net/addresses.js'
+import type { Identities } from './identities.js'
 import type { LockedOut, LockedParty } from './limiter.js'
-import type { Users } from './users.js'
+import type { UserRow, Users } from './users.js'
 
 /** Whose attempts to sign in are refused. */
 export interface LockedSignIn extends Pick<LockedParty, 'kind' | 'failures'> {
@@ -18,15 +19,22 @@ export class LockedSignIns {
   constructor(
     private readonly lockedOut: LockedOut,
     private readonly users: Pick<Users, 'byName' | 'get'>,
+    private readonly identities: Pick<Identities, 'list' | 'of'>,
     private readonly now: () => number,
   ) {}
 
   async list(): Promise<readonly LockedSignIn[]> {
     const locked = await this.lockedOut.list()
     return locked.map(({ kind, network, account = '', failures, left }) => {
-      const user = kind === 'codes' ? this.users.get(Number(account)) : this.users.byName(account)
-      return { kind, network, username: user?.username, failures, until: new Date(this.now() + left) }
+      const username = this.#userOf(kind, account)?.username
+      return { kind, network, username, failures, until: new Date(this.now() + left) }
     })
+  }
+
+  #userOf(kind: LockedParty['kind'], account: string): UserRow | undefined {
+    if (kind === 'codes') return this.users.get(Number(account))
+    const identity = kind === 'directory' && this.identities.list('ldap').find(({ subject }) => subject === account)
+    return identity ? this.users.get(identity.userId) : this.users.byName(account)
   }
 
   /** Forgets the failed sign-ins of an address, or of a network as `list` names it. */
@@ -38,6 +46,7 @@ export class LockedSignIns {
   async unlockUser(username: string): Promise<void> {
     const user = this.users.byName(username)
     if (user === undefined) throw new GatewayError('not_found', { detail: 'account_missing' })
-    await this.lockedOut.unlockAccount(user)
+    const subjects = this.identities.of(user.id).map(({ subject }) => subject)
+    await this.lockedOut.unlockAccount({ ...user, subjects })
   }
 }

@@ -4,12 +4,15 @@ import { sharedController, untilAborted } from '../base/cancellation.js'
 import { networkOf } from '../net/addresses.js'
 import type { UserRow } from '../database/tables/accounts.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
+import { afterOthers, type Settle } from './attempts.js'
 import { codeRequired } from './errors.js'
+import type { DirectoryLimiter } from './directory-limiter.js'
 import type { FairQueue, Requester } from './fair-queue.js'
-import { afterOthers, type CodeLimiter, type Settle, type SignInLimiter } from './limiter.js'
+import type { CodeLimiter, SignInLimiter } from './limiter.js'
 import { otpStep } from './otp.js'
 import { PasswordCache, type Verified } from './password-cache.js'
 import type { PasswordDirectory } from './password-directory.js'
+import { spellingOf } from './spelling.js'
 import { hashPassword, impossiblePassword, isImported, isPassword, isPossible, staticHash } from './passwords.js'
 
 export interface Credentials {
@@ -43,6 +46,7 @@ interface PasswordCheckOptions {
   readonly replaceHash: (userId: number, old: string, hash: string) => Promise<UserRow | undefined>
   readonly limiter: SignInLimiter
   readonly codeLimiter: Pick<CodeLimiter, 'countAttempt'>
+  readonly directoryLimiter: Pick<DirectoryLimiter, 'begin'>
   /** The queue in which slow hashes take their turns. */
   readonly hashes: FairQueue
   /** Asked for passwords that no account here has. */
@@ -66,7 +70,7 @@ export interface NewSecret {
 interface NormalizedCredentials {
   readonly network: string
   readonly name: string
-  /** The name that is counted: a directory ignores the case of names that no account here has. */
+  /** The name that is counted: for one that no account here has, its spelling, because a directory may know it. */
   readonly counted: string
   readonly hash: string
   readonly plain: string | undefined
@@ -210,7 +214,7 @@ export class PasswordCheck {
     const checked = /^[0-9a-f]{64}$/.test(hash) ? hash : ''
     const digest = this.#cache.digest(name, checked)
     const plain = 'plain' in password ? password.plain : undefined
-    const counted = this.options.byName(name) === undefined ? name.toLowerCase() : name
+    const counted = this.options.byName(name) === undefined ? spellingOf(name) : name
     const normalized = { network: networkOf(address), name, counted, hash: checked, plain, digest }
     this.#normalized.set(credentials, normalized)
     return normalized
@@ -227,12 +231,18 @@ export class PasswordCheck {
     if (user !== undefined) return { user, inDirectory: false }
     if (settle === undefined || directory === undefined) return undefined
     // Who asks the directory keeps nobody from a comparison here, however long it takes.
-    const { name, plain = '' } = normalized
+    const { name, network, counted, plain = '' } = normalized
     const account = this.options.byName(name)
     const wasCompared = account !== undefined && isPossible(account.passwordHash)
     let outcome: Parameters<Settle>[0] = 'failed'
+    const guessed: { isRefused: boolean; settle?: Settle } = { isRefused: false }
+    const guess = async (person = spellingOf(name)) => {
+      guessed.isRefused = true
+      guessed.settle = await this.options.directoryLimiter.begin({ network, account: counted, person })
+      guessed.isRefused = false
+    }
     try {
-      const found = await directory.check(name, plain, requester)
+      const found = await directory.check(name, plain, requester, guess)
       if (found !== undefined) outcome = 'not failed'
       return found && { user: found, inDirectory: true }
     } catch (error) {
@@ -240,13 +250,16 @@ export class PasswordCheck {
       if (!wasCompared || isGatewayError(error, 'denied')) outcome = 'not failed'
       throw error
     } finally {
+      await guessed.settle?.(outcome)
       await settle(outcome)
+      if (guessed.isRefused) await this.#limiter.recordRefusal(network, counted)
     }
   }
 
   /**
    * Compares the password with that of the account. Undefined if the outcome of other attempts has to be known first.
-   * `continues`: the attempt is pending if the password is wrong here, and `settle` must be called.
+   * `continues`: a directory is asked next. If the password is wrong here, the attempt stays pending, and the caller
+   * settles it.
    */
   async #compare(
     { network, name, counted, hash, plain }: NormalizedCredentials,

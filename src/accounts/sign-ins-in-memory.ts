@@ -76,7 +76,7 @@ export class SignInsInMemory implements Omit<SignIns, 'sweep'> {
   }
 
   async attempt(event: SignInEvent, check: Parameters<SignIns['attempt']>[1]): Promise<SignInAttempt | undefined> {
-    const key = event.kind === 'code' ? `code ${event.account}` : event.network
+    const key = ofAccounts.has(event.kind) ? `${event.kind} ${event.account}` : event.network
     while (this.#running.has(key)) await this.#running.get(key)
     let end: () => void = () => undefined
     this.#running.set(key, new Promise((resolve) => (end = resolve)))
@@ -118,6 +118,9 @@ export class SignInsInMemory implements Omit<SignIns, 'sweep'> {
   }
 }
 
+/** What is counted by account only. */
+const ofAccounts: ReadonlySet<SignInKind> = new Set(['code', 'directory'])
+
 const fieldNames = ['network', 'account'] as const
 
 function pairOf(network = '', account = ''): readonly [network: string, account: string] {
@@ -132,7 +135,7 @@ function partyOf({ fields }: Table, first: string, second: string): SignInParty 
 
 /** The filters of the limits that an event matches. */
 function filtersOf({ kind, network, account }: SignInEvent): readonly SignInFilter[] {
-  if (kind === 'code') return [{ kinds: [kind], account }]
+  if (ofAccounts.has(kind)) return [{ kinds: [kind], account }]
   if (kind !== 'password' && kind !== 'refused') return [{ kinds: [kind], network, account }]
   const ofPair = { kinds: ['password', 'refused'], network, account } as const
   return kind === 'refused' ? [ofPair] : [ofPair, { kinds: [kind], network }, { kinds: [kind], account }]

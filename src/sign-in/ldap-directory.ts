@@ -74,11 +74,17 @@ export class LdapDirectory {
 
   /**
    * The only person who is wanted, if this is its password; undefined for a wrong password, for nobody and for several.
-   * Rejects as `inDirectory`. An empty password, which directories take for an anonymous bind, is wrong.
+   * Rejects as `inDirectory`, and as `guess`, which is called before the password is sent, with the subject of the
+   * person. An empty password, which directories take for an anonymous bind, is wrong.
    */
-  async prove(wanted: Wanted, password: string): Promise<Person | PersonRefusal | undefined> {
+  async prove(
+    wanted: Wanted,
+    password: string,
+    guess: (subject: string | undefined) => Promise<void> = () => Promise.resolve(),
+  ): Promise<Person | PersonRefusal | undefined> {
     return this.#ask(async (asking) => {
       const entry = await findEntry(asking, wanted)
+      await guess(entry && subjectOf(entry))
       if (entry === undefined || password === '') return undefined
       const proof = await provesPassword(asking, entry.dn, password)
       if (proof !== true) return proof

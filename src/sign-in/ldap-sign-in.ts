@@ -1,7 +1,7 @@
 /** Accounts of people in an LDAP directory: who proves a password there, and who is gone (docs/decisions/0048). */
 import type { Accounts } from '../accounts/accounts.js'
 import { notAdmitted } from '../accounts/errors.js'
-import { FairQueue, type Requester } from '../accounts/fair-queue.js'
+import { FairQueue } from '../accounts/fair-queue.js'
 import type { IdentityRow } from '../accounts/identities.js'
 import type { PasswordDirectory } from '../accounts/password-directory.js'
 import { cleanName, ProvidedAccounts, type ProvidedPerson, type ProvidedRules } from '../accounts/provided-accounts.js'
@@ -59,7 +59,9 @@ export class LdapSignIn implements PasswordDirectory {
     return settings.bool('ldap_login_enabled') && settings.get('ldap_server') !== ''
   }
 
-  async check(name: string, password: string, requester: Requester): Promise<UserRow | undefined> {
+  async check(
+    ...[name, password, requester, guess]: Parameters<PasswordDirectory['check']>
+  ): Promise<UserRow | undefined> {
     const user = this.options.accounts.users.byName(name)
     const identity = user && this.#identityOf(user)
     // The directory is asked for every name, so that the time and a failure tell nothing of the accounts here. Its word
@@ -68,7 +70,12 @@ export class LdapSignIn implements PasswordDirectory {
     const wanted = identity ? { subject: identity.subject } : { name }
     const proved = await this.#queue.run(requester, () =>
       this.#answered((directory) =>
-        isOther ? directory.find(wanted).then(nobody) : directory.prove(wanted, password),
+        isOther
+          ? directory
+              .find(wanted)
+              .then(() => guess(undefined))
+              .then(nobody)
+          : directory.prove(wanted, password, guess),
       ),
     )
     if (proved === undefined) return undefined
@@ -216,7 +223,11 @@ export class LdapSignIn implements PasswordDirectory {
       this.counts.answered++
       return { result }
     } catch (error) {
-      if (!isGatewayError(error, 'unavailable', 'timeout', 'invalid')) throw error
+      if (!isGatewayError(error, 'unavailable', 'timeout', 'invalid')) {
+        // A guess that was refused, or another failure here: the directory has answered.
+        if (directory?.isReached === true) this.#silent = undefined
+        throw error
+      }
       this.counts[error.code === 'invalid' ? 'refused' : 'silent']++
       return { failure: error, isReached: directory?.isReached === true }
     }

@@ -6,8 +6,7 @@ import { FairQueue, type Requester } from '../../src/accounts/fair-queue.js'
 import {
   limitersInMemory,
   sharedLimiters,
-  type CodeLimiter,
-  type LockedOut,
+  type Limiters as OpenLimiters,
   type SignInLimiter,
 } from '../../src/accounts/limiter.js'
 import { newOtpSecret } from '../../src/accounts/otp.js'
@@ -280,10 +279,7 @@ void t.test(
 )
 
 /** The limiters of one process, or of a node. */
-interface Limiters {
-  readonly signIns: SignInLimiter
-  readonly codes: CodeLimiter
-  readonly lockedOut: LockedOut
+interface Limiters extends Omit<OpenLimiters, 'sweep'> {
   readonly advance: (milliseconds: number) => Promise<void>
 }
 
@@ -366,6 +362,42 @@ for (const { name, skip, open } of limiters) {
       t.equal(await signIns.admit('home', 'bob'), 0, 'the count starts again')
     })
 
+    void s.test('a directory compares eight wrong passwords of a person, whatever the networks', async (t) => {
+      const { signIns, directory, lockedOut, advance } = await open(t)
+      const person = 'entryUUID=7'
+      const guess = (network: string) => directory.begin({ network, account: 'ada', person })
+      await signIns.recordSuccess('home', 'ada')
+      for (let n = 0; n < 20; n++) {
+        await (
+          await guess('elsewhere')
+        )('not failed')
+      }
+      const running = await Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map((n) => guess(`bot ${n}`)))
+      const another = guess('bot 8')
+      const waits = Promise.race([another.catch(() => 'settled'), wait(200, 'waits')])
+      t.equal(await waits, 'waits', 'until the outcome of the others is known')
+      for (const settle of running) await settle('failed')
+      await t.rejects(another, throttled)
+      t.match(await lockedOut.list(), [{ kind: 'directory', account: person, failures: 8 }])
+      await advance(14 * minute)
+      t.equal(await retryTime(t, guess('bot 9')), 60)
+      await (
+        await guess('home')
+      )('failed')
+      await directory.begin({ network: 'bot 9', account: 'bob', person: 'entryUUID=8' })
+      await advance(minute)
+      await (
+        await guess('bot 9')
+      )('failed')
+      await lockedOut.unlockAccount({ id: 7, username: 'ada', subjects: [person] })
+      for (let n = 0; n < 8; n++) {
+        await (
+          await guess('bot 7')
+        )('failed')
+      }
+      await t.rejects(guess('bot 7'), throttled)
+    })
+
     void s.test('whose sign-ins are refused is listed, and forgotten when an admin unlocks it', async (t) => {
       const { signIns, codes, lockedOut, advance } = await open(t)
       const fail = async (network: string, account: string) => (await signIns.begin(network, account))('failed')
@@ -396,7 +428,7 @@ for (const { name, skip, open } of limiters) {
 
       for (let n = 0; n < 5; n++) await fail('elsewhere', 'ada')
       await t.rejects(codes.countAttempt(7, 'home'), throttled)
-      await lockedOut.unlockAccount({ id: 7, username: 'ada' })
+      await lockedOut.unlockAccount({ id: 7, username: 'ada', subjects: [] })
       await codes.countAttempt(7, 'home')
       signIns.assertPairNotLocked('elsewhere', 'ada')
       await lockedOut.unlockNetwork('elsewhere')
@@ -675,6 +707,7 @@ void t.test('the code of one account does not wait for that of another', async (
     directory: () => undefined,
     limiter: limiterInMemory(() => now),
     codeLimiter: { countAttempt: (userId) => (userId === 1 ? stuck : Promise.resolve(async () => undefined)) },
+    directoryLimiter: { begin: async () => async () => undefined },
     hashes,
     now: () => now,
   })

@@ -16,18 +16,23 @@ const throttled = { code: 'throttled', detail: 'sign_in_throttled' }
 /** A directory that knows the password `there` of everybody, as that of `user`. */
 function directoryOf(user: () => UserRow | undefined) {
   const asked: string[] = []
+  const compared: string[] = []
   const directory = {
     isOn: true as boolean,
     refusalTime: 0,
     /** Called before each answer. */
     before: async (): Promise<void> => undefined,
-    check: async (name: string, password: string) => {
+    /** By the subject of the person, or by the name. */
+    subject: undefined as string | undefined,
+    check: async (...[name, password, , guess]: Parameters<PasswordDirectory['check']>) => {
       asked.push(`${name} ${password}`)
       await directory.before()
+      await guess(directory.subject)
+      compared.push(password)
       return password === 'there' ? user() : undefined
     },
   } satisfies PasswordDirectory & Record<string, unknown>
-  return { directory, asked }
+  return { directory, asked, compared }
 }
 
 void t.test('a directory is asked for passwords that no account here has', async (t) => {
@@ -137,6 +142,65 @@ void t.test('names that differ in case only are counted together', async (t) => 
   const locked = await accounts.lockedSignIns.list()
   t.match(locked, [{ kind: 'address' }, { kind: 'pair', username: 'ada' }])
   t.equal(asked.length, names.length)
+})
+
+void t.test('strangers have eight guesses at a person of the directory, from all networks together', async (t) => {
+  const { accounts, ada, clock } = await fixture(t)
+  const { directory, asked, compared } = directoryOf(() => ada)
+  accounts.useDirectory(directory)
+  let networks = 0
+  const from = () => `203.0.113.${++networks}`
+  const guess = (username: string, plain = 'x', address = from()) =>
+    accounts.signIn.issueToken(credentials({ username, plain, address }))
+  await guess('Gus', 'there', '192.0.2.1')
+  const spellings = ['gus', ' GUS', 'g­us', 'ｇus', 'gu​s ', 'GUS', 'Gus', 'guS']
+  for (const username of spellings) await t.rejects(guess(username), wrong)
+  for (const username of spellings) await t.rejects(guess(username), throttled, JSON.stringify(username))
+  await t.rejects(guess('gus', 'there'), throttled, 'no password is compared')
+  t.equal(compared.length, 9)
+  await t.rejects(guess('gus', 'x', '192.0.2.1'), wrong, 'whence it has signed in, its own limit holds')
+  await guess('gus', 'there', '192.0.2.1')
+  await t.rejects(guess('hal'), wrong, 'others are asked for')
+
+  directory.subject = 'entryUUID=1'
+  for (let n = 0; n < 8; n++) await t.rejects(guess(`name ${n}`), wrong, 'several names of one person')
+  await t.rejects(guess('name 8'), throttled)
+  const address = from()
+  for (let n = 0; n < 5; n++) await t.rejects(guess('name 9', `${n}`, address), throttled)
+  await guess('ada', adaPassword, address)
+  const searches = asked.length
+  directory.subject = 'entryUUID=2'
+  await t.rejects(guess('name 9', 'there', address), throttled, 'the pair is locked')
+  t.equal(asked.length, searches)
+  clock.time += 15 * 60_000
+  directory.subject = 'entryUUID=1'
+  await guess('name 9', 'there', address)
+})
+
+void t.test('an admin unlocks an account for every spelling of its name', async (t) => {
+  const { accounts, ada } = await fixture(t)
+  const { directory } = directoryOf(() => undefined)
+  accounts.useDirectory(directory)
+  const { users, identities, lockedSignIns } = accounts
+  const { id } = await users.create(newUser({ username: 'Gus' }))
+  const shown = { kind: 'ldap', issuer: 'ldap:dc=x', subject: 'entryUUID=7', name: 'gus' } as const
+  await identities.link(id, shown)
+  directory.subject = shown.subject
+  const address = '198.51.100.8'
+  for (let n = 0; n < 8; n++) {
+    const from = n < 5 ? address : '198.51.100.9'
+    await t.rejects(accounts.signIn.issueToken(credentials({ username: 'gus', plain: `${n}`, address: from })), wrong)
+  }
+  const locked = await lockedSignIns.list()
+  t.match(
+    locked.find(({ kind }) => kind === 'directory'),
+    { username: 'Gus', network: undefined, failures: 8 },
+  )
+  await lockedSignIns.unlockUser('Gus')
+  t.match(await lockedSignIns.list(), [{ kind: 'address' }])
+  directory.check = async () => ada
+  await lockedSignIns.unlockNetwork(address)
+  await accounts.signIn.issueToken(credentials({ username: 'gus', plain: 'there', address }))
 })
 
 void t.test('whoever waits for the directory keeps nobody from a comparison here', async (t) => {

@@ -369,6 +369,27 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     t.equal(count(), 5)
     t.match(await login(running, 'gus', 'gus signs in', client), { code: 429 })
     t.match(await login(running, 'gus', 'gus signs in'), { code: 200 }, 'from elsewhere he signs in')
+
+    await t.test('and those of many addresses together', async (t) => {
+      const home = newClient()
+      t.match(await login(running, 'gus', 'gus signs in', home), { code: 200 })
+      const codes = []
+      for (const name of ['gus', 'GUS', ' gus', 'Gus', 'gUs']) codes.push((await login(running, name, 'x')).code)
+      t.same(new Set(codes.slice(-2)), new Set([429]), 'the directory was asked for eight')
+      t.match(await login(running, 'gus', 'gus signs in'), { code: 429 })
+      t.match(await login(running, 'gus', 'gus signs in', home), { code: 200 })
+      t.match(await login(running, 'bob', 'bob signs in'), { code: 200 })
+      const { data } = await login(running, 'admin', running.adminPassword)
+      const headers = { authorization: (data as { token: string }).token }
+      const locked = JSON.parse((await send(running.url, 'GET', '/api/admin/sign-ins', headers)).text) as Envelope
+      const rows = locked.data as readonly { readonly kind: string }[]
+      t.match(
+        rows.filter(({ kind }) => kind === 'directory'),
+        [{ username: 'gus', network: null, failures: 8 }],
+      )
+      await post(running.url, '/api/admin/sign-ins/unlock', { username: 'gus' }, headers.authorization)
+      t.match(await login(running, 'gus', 'gus signs in'), { code: 200 })
+    })
   })
 })
 

@@ -41,7 +41,11 @@ export function SignInsPage() {
             [signIns.failures]: ({ failures }) => failures,
             [signIns.until]: ({ until }) => formatTime(until),
           }}
-          actions={(row) => <NamedButton text={signIns.unlock} of={whoOf(row)} onClick={() => void unlock(row)} />}
+          actions={(row) =>
+            row.network === null && row.username === null ? null : (
+              <NamedButton text={signIns.unlock} of={whoOf(row)} onClick={() => void unlock(row)} />
+            )
+          }
         />
       )}
       <h2>{signIns.failed}</h2>
@@ -61,8 +65,9 @@ export function SignInsPage() {
 
 function whoOf({ kind, network, username }: Locked): string {
   const { kinds, someName } = texts.admin.signIns
-  if (network === null) return kinds.codes(username ?? someName)
-  return kind === 'address' ? kinds.address(network) : kinds.pair(network, username ?? someName)
+  const user = username ?? someName
+  if (network === null) return kind === 'directory' ? kinds.directory(user) : kinds.codes(user)
+  return kind === 'address' ? kinds.address(network) : kinds.pair(network, user)
 }
 
 /** What is unlocked with it: all of the network, or of the user. */

@@ -9,15 +9,16 @@ import { wireTime } from '../compat/object.js'
 const lockedData = z
   .object({
     kind: z
-      .enum(['address', 'pair', 'codes'])
+      .enum(['address', 'pair', 'directory', 'codes'])
       .describe(
-        '`address`: all sign-ins from there. `pair`: those from there to one account. `codes`: one-time codes of an ' +
-          'account, from where none was right in the last day.',
+        '`address`: all sign-ins from there. `pair`: those from there to one account. `directory`: passwords of a ' +
+          'person of the LDAP directory, and `codes`: one-time codes of an account, both from where no sign-in has ' +
+          'succeeded in the last day.',
       ),
     network: z
       .string()
       .nullable()
-      .describe('An IPv4 address, or the /64 of an IPv6 address; null for codes.')
+      .describe('An IPv4 address, or the /64 of an IPv6 address; null for `directory` and `codes`.')
       .meta({ example: '192.0.2.7' }),
     username: z
       .string()

@@ -2,16 +2,17 @@
 
 /**
  * `password`: an attempt to sign in, successful ones excepted. `refused`: one that was not compared, because its
- * address was locked. `code`: a one-time code, correct ones excepted; the account is a user id. `signed_in` and
- * `code_accepted`: the last success of an account from a network.
+ * address was locked. `directory`: a password that a directory has compared, correct ones excepted; the account is the
+ * subject of the person, or a name. `code`: a one-time code, correct ones excepted; the account is a user id.
+ * `signed_in` and `code_accepted`: the last success of an account from a network.
  */
-export type SignInKind = 'password' | 'refused' | 'code' | 'signed_in' | 'code_accepted'
+export type SignInKind = 'password' | 'refused' | 'directory' | 'code' | 'signed_in' | 'code_accepted'
 
 export interface SignInEvent {
   readonly kind: SignInKind
   /** The network of the client, as `networkOf` returns it. */
   readonly network: string
-  /** The user name that was sent, or a user id. */
+  /** The user name that was sent, a user id, or a person of a directory. */
   readonly account: string
 }
 
