@@ -403,7 +403,7 @@ for (const { name, skip, open } of limiters) {
       const fail = async (network: string, account: string) => (await signIns.begin(network, account))('failed')
       const list = async () =>
         (await lockedOut.list())
-          .map(({ kind, network, account, left }) => [kind, network, account, Math.round(left / 6000) / 10])
+          .map(({ kind, network, account, left }) => [kind, network, account, Math.round(left / minute)])
           .sort()
       for (let n = 0; n < 4; n++) await fail('home', 'ada')
       await signIns.recordSuccess('home', 'ada')
