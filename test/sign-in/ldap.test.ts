@@ -145,6 +145,8 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     t.match(await login(running, 'carol', userPassword), { code: 200 })
     for (const name of ['admin', 'guest']) {
       await slapd.addPerson(name, `${name} signs in`)
+      const fixed = await link({ id: users.byName(name)?.id, name })
+      t.match(fixed, { code: 400, message: /^the guest and the built-in admin are not linked/ })
       t.match(await login(running, name, `${name} signs in`), { code: 400 }, name)
       t.match(await login(running, name.toUpperCase(), `${name} signs in`), { code: 400 }, name)
     }

@@ -17,6 +17,12 @@ const nobody: Refusal = {
 }
 const linked: Refusal = { code: 400, text: 'this person is linked to a user already', error: 'exists' }
 
+const notLinked: Refusal = {
+  code: 400,
+  text: 'the guest and the built-in admin are not linked: they have to stay as they are whatever the directory says',
+  error: 'invalid',
+}
+
 export const ldapEndpoints = [
   endpoint({
     method: 'post',
@@ -50,11 +56,20 @@ export const ldapEndpoints = [
       id: integerValue.describe('The id of the user.'),
       name: requiredText.describe('The name of the person in the directory.'),
     }),
-    refusals: [notEnabled, unknownUser, nobody, linked, coreRefusal('unavailable', { detail: 'directory_silent' })],
+    refusals: [
+      notEnabled,
+      unknownUser,
+      notLinked,
+      nobody,
+      linked,
+      coreRefusal('unavailable', { detail: 'directory_silent' }),
+    ],
     async answer({ api, fields: { id, name } }) {
       const { ldap, accounts } = api.gateway
       if (!ldap.isOn) throw refused(notEnabled)
-      if (accounts.users.get(id) === undefined) throw refused(unknownUser)
+      const user = accounts.users.get(id)
+      if (user === undefined) throw refused(unknownUser)
+      if (user.role !== 'general') throw refused(notLinked)
       try {
         if ((await ldap.link(id, name)) === undefined) throw refused(nobody)
       } catch (error) {
