@@ -39,6 +39,7 @@ import { publicEndpoints } from './routes/public.js'
 import { searchEndpoints } from './routes/search.js'
 import { shareEndpoints } from './routes/share.js'
 import { siteEndpoints } from './routes/site.js'
+import { identityEndpoints } from './routes/identities.js'
 import { ssoEndpoints } from './routes/sso.js'
 import { taskEndpoints } from './routes/task.js'
 import { twoStepEndpoints } from './routes/two-step.js'
@@ -50,6 +51,7 @@ export const endpoints: readonly Endpoint[] = [
   ...authEndpoints,
   ...ldapEndpoints,
   ...ssoEndpoints,
+  ...identityEndpoints,
   ...twoStepEndpoints,
   ...passkeyEndpoints,
   ...meEndpoints,

@@ -4,6 +4,7 @@ import type { UserRow } from '../database/tables/accounts.js'
 import type { Admission } from './admission.js'
 import { sessionRevoked } from './errors.js'
 import type { Credentials, NewSecret, PasswordCheck } from './password-check.js'
+import type { Principal } from './principal.js'
 import type { RecoveryCodes } from './recovery-codes.js'
 import type { SignInRecords } from './sign-in-records.js'
 import type { Users } from './users.js'
@@ -28,6 +29,18 @@ export class TwoStep {
     }
     this.admission.assertUnchanged(user)
     await this.users.update(userId, { otpSecret: proof.secret })
+  }
+
+  /**
+   * Before something is added to an account that signs in without its code. Of an account with two-step verification,
+   * checks a code, unless its session began with a proof that counts as two steps. Rejects as `checkCode`.
+   */
+  async assertSecondStep(
+    { userId, hasTwoStep }: Pick<Principal, 'userId' | 'hasTwoStep'>,
+    proof: Pick<Credentials, 'code' | 'address'>,
+  ): Promise<void> {
+    const user = this.admission.later(userId)
+    if (user.otpSecret !== '' && !hasTwoStep) await this.checkCode(user, proof)
   }
 
   /** Turns off the two-step verification of a user, who has sent a code of it. Rejects as `enable` does. */

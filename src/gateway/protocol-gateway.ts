@@ -61,7 +61,7 @@ interface ProtocolAccounts extends Pick<Accounts, 'reload'> {
     'close' | 'delete' | 'find' | 'list' | 'principalOf' | 'signOut'
   >
   readonly lockedSignIns: Pick<Accounts['lockedSignIns'], 'list' | 'unlockNetwork' | 'unlockUser'>
-  readonly twoStep: Pick<Accounts['twoStep'], 'disable' | 'enable' | 'renewRecoveryCodes'>
+  readonly twoStep: Pick<Accounts['twoStep'], 'assertSecondStep' | 'disable' | 'enable' | 'renewRecoveryCodes'>
   readonly recoveryCodes: Pick<Accounts['recoveryCodes'], 'count'>
 }
 

@@ -1,6 +1,6 @@
 /** The passkeys with which the user signs in to the console. */
 import { useState } from 'preact/hooks'
-import { get, post, type Data } from '../api/client.ts'
+import { ApiError, get, post, type Data } from '../api/client.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
@@ -9,6 +9,7 @@ import { NamedButton } from '../components/named-button.tsx'
 import { report } from '../components/notices.tsx'
 import { change, changed, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
+import { CodeField } from '../session/code-field.tsx'
 import { registerPasskey, usePasskeysOn } from '../session/passkey.ts'
 import { texts } from '../texts.ts'
 import { browserOf } from './browser-name.ts'
@@ -60,8 +61,8 @@ export function Passkeys() {
           action={texts.add}
           initial={browserOf(navigator.userAgent)}
           onClose={() => setAdding(false)}
-          onName={async (name) => {
-            await registerPasskey(name)
+          onName={async (name, code) => {
+            await registerPasskey(name, code)
             report(profile.passkeyAdded)
             await changed(rowsKey)
           }}
@@ -96,17 +97,32 @@ interface NameDialogProps {
   readonly action: string
   readonly initial: string
   readonly onClose: () => void
-  readonly onName: (name: string) => Promise<void>
+  /** `code`: of two-step verification, after it was refused without one; otherwise empty. */
+  readonly onName: (name: string, code: string) => Promise<void>
 }
 
 function NameDialog({ title, action, initial, onClose, onName }: NameDialogProps) {
   const [name, setName] = useState(initial)
+  const [code, setCode] = useState('')
+  const [needsCode, setNeedsCode] = useState(false)
+  async function confirm(): Promise<void> {
+    try {
+      await onName(name, code)
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.error !== 'code_required') throw error
+      setNeedsCode(true)
+      setCode('')
+      const { codeNeeded, codeWrong } = texts.session
+      throw new Error(needsCode ? codeWrong : codeNeeded, { cause: error })
+    }
+  }
   return (
-    <Dialog title={title} action={action} onClose={onClose} onConfirm={() => onName(name)}>
+    <Dialog title={title} action={action} onClose={onClose} onConfirm={confirm}>
       <label>
         {texts.profile.passkeyName}
         <input required maxLength={80} value={name} onInput={(event) => setName(event.currentTarget.value)} />
       </label>
+      {needsCode && <CodeField value={code} onValue={setCode} focused />}
     </Dialog>
   )
 }

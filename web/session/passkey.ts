@@ -45,9 +45,13 @@ export async function confirmByPasskey(): Promise<void> {
   await post('/api/auth/session/confirm/passkey', await answerOf(await get('/api/auth/session/confirm/passkey/begin')))
 }
 
-/** Makes a passkey and registers it under this name. Rejects as `answerOf`, and with `ApiError`. */
-export async function registerPasskey(name: string): Promise<void> {
-  const { options, session } = await get('/api/authn/webauthn_begin_registration', { query: { name } })
+/**
+ * Makes a passkey and registers it under this name. Rejects as `answerOf`, and with `ApiError`. `code`: one of two-step
+ * verification, or empty.
+ */
+export async function registerPasskey(name: string, code: string): Promise<void> {
+  const begin = { query: { name }, headers: { 'otp-code': code } }
+  const { options, session } = await get('/api/authn/webauthn_begin_registration', begin)
   const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options.publicKey)
   const credential = await jsonOf<NewPasskey>(navigator.credentials.create({ publicKey }))
   await post('/api/authn/webauthn_finish_registration', credential, { headers: { session } })

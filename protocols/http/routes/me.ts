@@ -14,11 +14,12 @@ import {
 import { withRowErrors } from '../compat/admin-rows.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
-import { optionalField, paging, requiredText, rowId, text } from '../api/fields.js'
+import { oneTimeCode, optionalField, paging, requiredText, rowId, text } from '../api/fields.js'
 import { pageOf } from '../api/paging.js'
 import { coreRefusal } from '../api/refusals.js'
+import { secondStepRefusals } from '../api/second-step.js'
 import { pageData } from '../api/schemas.js'
-import { foreignId, linkIdentity } from './sso.js'
+import { foreignId, linkIdentity, linkedAlone } from './identities.js'
 
 const keyEmpty: Refusal = { code: 400, text: 'request invalid', error: 'invalid', when: '`title` or `key` is empty' }
 const keyInvalid: Refusal = { code: 400, text: 'provided key invalid', error: 'invalid' }
@@ -63,7 +64,10 @@ export const meEndpoints = [
       password: text.describe('Empty: unchanged.'),
       sso_id: optionalField(z.string().max(1000)).describe(
         'Empty: unlinks the identities at the provider. An id that the browser has just got from the provider: links that. ' +
-          'Absent, or as it is: unchanged.',
+          'Absent, or as it is: unchanged. It cannot be changed together with the name or the password.',
+      ),
+      otp_code: oneTimeCode.describe(
+        'Required to link an identity if the account has two-step verification: its code.',
       ),
     }),
     refusals: [
@@ -83,12 +87,15 @@ export const meEndpoints = [
       unknownUser,
       tooManyPasswords,
       foreignId,
+      linkedAlone,
+      ...secondStepRefusals,
       coreRefusal('denied', { detail: 'provider_sign_in_expired' }),
       coreRefusal('denied', { detail: 'identity_refused', reason: '…' }, 'another account has this identity'),
     ],
-    async answer({ api, context, fields: { username, password, sso_id: ssoId }, principal }) {
+    async answer({ api, context, fields: { username, password, sso_id: ssoId, otp_code: code }, principal }) {
       const update = { username, password: password === '' ? undefined : password }
-      await linkIdentity(api, context, principal.userId, ssoId)
+      const isOther = username !== principal.username || update.password !== undefined
+      if (await linkIdentity(api, context, principal, { ssoId, code, isOther })) return
       const requester = requesterOf(principal, context)
       await withRowErrors(unknownUser, () => api.gateway.accounts.users.updateOwn(principal.userId, update, requester))
     },

@@ -6,9 +6,10 @@ import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { refused, withResponses } from '../api/errors.js'
-import { flag, queryText, requiredText, signInBodyLimit } from '../api/fields.js'
+import { flag, oneTimeCode, queryText, requiredText, signInBodyLimit } from '../api/fields.js'
 import type { Exchange, HttpApi } from '../api/http-api.js'
 import { coreRefusal } from '../api/refusals.js'
+import { assertSecondStep, secondStepRefusals } from '../api/second-step.js'
 import { consoleSecretOf } from '../api/session-cookie.js'
 import {
   answerFields,
@@ -148,15 +149,21 @@ export const passkeyEndpoints = [
     summary: 'Begin the registration of a passkey of the current user',
     access: 'user',
     recentSignIn: true,
+    headers: z.object({
+      'otp-code': oneTimeCode.describe('Required if the account has two-step verification: its code.'),
+    }),
     query: z.object({ name: queryText.describe('By which the user tells it from others, at most 255 bytes.') }),
     data: creationData,
-    refusals: [...beginRefusals, wrongName],
-    async answer({ api, context, principal: { userId: id, username }, query: { name } }) {
+    refusals: [...beginRefusals, ...secondStepRefusals, wrongName],
+    async answer({ api, context, principal, query: { name }, headers: { 'otp-code': code } }) {
       noStore(context)
+      const site = siteOf(api, context.req)
+      await assertSecondStep(api, context, principal, code)
+      const { userId: id, username } = principal
       const { passkeys, settings } = api.gateway
       const { address } = api.clientOf(context.req)
       const facts = { address, name, siteName: settings.get('site_title') }
-      return begunObject(await passkeys.beginRegistration(siteOf(api, context.req), { id, username }, facts))
+      return begunObject(await passkeys.beginRegistration(site, { id, username }, facts))
     },
   }),
   endpoint({

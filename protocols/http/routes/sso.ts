@@ -1,24 +1,30 @@
 /** Single sign-on: sign-ins at a provider, and links of identities to accounts. */
 import { z } from 'zod'
 import { isGatewayError } from '../../../src/base/errors.js'
-import { linkPrefix, type SsoBrowser, type SsoMethod, type SsoOutcome } from '../../../src/sign-in/single-sign-on.js'
-import { cookieOf, hostCookieName, setCookie } from '../api/cookies.js'
+import type { SsoMethod, SsoOutcome } from '../../../src/sign-in/single-sign-on.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
-import { logUnexpected, refused, toErrorResponse, withResponses } from '../api/errors.js'
-import { oneTimeCode, queryText, requiredText, rowId, signInBodyLimit } from '../api/fields.js'
+import { ApiError, refused } from '../api/errors.js'
+import { oneTimeCode, queryText, requiredText, signInBodyLimit, text } from '../api/fields.js'
 import type { Exchange, HttpApi } from '../api/http-api.js'
 import { accountChanged, coreRefusal, recentSignInRefusal } from '../api/refusals.js'
+import { assertSecondStep, secondStepRefusals } from '../api/second-step.js'
 import { consoleSecretOf, setSessionCookie } from '../api/session-cookie.js'
-import { codePage, openerPage, secretHeaders } from '../site/sso-pages.js'
-import { sendErrorPage } from '../site/pages.js'
-import { identityData, identityObject } from '../compat/account-objects.js'
+import { codePage, leadingPage, openerPage, secretHeaders, type Page } from '../site/sso-pages.js'
 import { admissionDetails } from './auth.js'
+import {
+  asPage,
+  begin,
+  browserOf,
+  noSession,
+  ownSession,
+  redirect,
+  show,
+  signInPage,
+} from './sso-browser.js'
 
-const cookieName = 'tidegate_sso'
 /** Characters of what a provider sends back. */
 const maxQuery = 16_384
-/** The page that ends on errors. */
-const signInPage = '/@login'
+const codeWrong = 'The code is wrong, or was used before.'
 
 const methods: Readonly<Record<string, SsoMethod>> = {
   sso_get_token: 'sso_get_token',
@@ -29,12 +35,6 @@ const methods: Readonly<Record<string, SsoMethod>> = {
 
 const noMethod: Refusal = { code: 400, text: 'no method provided', error: 'invalid' }
 const unknownMethod: Refusal = { code: 400, text: 'invalid request', error: 'invalid', when: 'there is no such method' }
-const noSession: Refusal = {
-  code: 403,
-  text: 'sign in to the console first',
-  error: 'denied',
-  when: 'the method is `link`, and the request has no cookie of a session',
-}
 const noCode: Refusal = { code: 400, text: 'No code provided', error: 'invalid' }
 
 const anyReason = { reason: '…' }
@@ -91,8 +91,6 @@ function callback(path: `/${string}`) {
   })
 }
 
-const identityMissing: Refusal = { code: 404, text: 'identity not found', error: 'record_missing' }
-
 export const ssoEndpoints = [
   endpoint({
     method: 'get',
@@ -111,6 +109,7 @@ export const ssoEndpoints = [
     }),
     refusals: [...providerRefusals, noMethod, unknownMethod, noSession, recentSignInRefusal],
     plain: [
+      { status: 200, description: 'A page that asks for a code, before an identity is linked.', types },
       { status: 302, description: 'To the page of the provider.' },
       { status: 400, description: 'A page with the message, if `Accept` has `text/html`.', types },
     ],
@@ -120,18 +119,45 @@ export const ssoEndpoints = [
         const method = Object.hasOwn(methods, query.method) ? methods[query.method] : undefined
         if (method === undefined) throw refused(unknownMethod)
         const { baseUrl } = api.clientOf(context.req)
-        const isLink = method === 'link' || method === 'get_sso_id'
-        const path = api.gateway.settings.bool('sso_compatibility_mode')
-          ? `/api/auth/${isLink ? 'get_sso_id' : 'sso_get_token'}`
-          : '/api/auth/sso_callback'
-        const session = method === 'link' ? await ownSession(api, context) : undefined
+        const { accounts } = api.gateway
         const after = ownPath(query.redirect)
-        const begin = { method, redirectUri: baseUrl + path, session, after }
-        const isFresh = query.fresh === 'true'
-        const { page, secret } = await api.gateway.singleSignOn.begin(begin, browserOf(api, context), isFresh)
-        const name = hostCookieName(api, context.req, cookieName)
-        setCookie(api, context.res, { name, value: secret, sameSite: 'Lax' })
-        redirect(context, page.href)
+        if (method !== 'link') {
+          redirect(context, await begin(api, context, { method, after, isFresh: query.fresh === 'true' }))
+          return
+        }
+        const { principal, session } = await ownSession(api, context)
+        if (principal.hasTwoStep || accounts.users.get(principal.userId)?.otpSecret === '') {
+          redirect(context, await begin(api, context, { method, after, session }))
+        } else show(context, linkCodePage(baseUrl, after))
+      }),
+  }),
+  endpoint({
+    method: 'post',
+    path: '/api/auth/sso_link',
+    tag: 'Signing in',
+    summary: 'Begin to link an identity to an account with two-step verification',
+    description: 'The form of the page that `/api/auth/sso` shows for the method `link`.',
+    access: 'anybody',
+    readsToken: true,
+    fields: z.object({ redirect: text, otp_code: oneTimeCode }),
+    bodyLimit: signInBodyLimit,
+    refusals: [...providerRefusals, noSession, recentSignInRefusal, ...secondStepRefusals],
+    plain: [
+      { status: 200, description: 'A page that leads to that of the provider, or asks for the code again.', types },
+    ],
+    answer: ({ api, context, fields }) =>
+      asPage(context, api, async () => {
+        const { baseUrl } = api.clientOf(context.req)
+        const after = ownPath(fields.redirect)
+        const { principal, session } = await ownSession(api, context)
+        try {
+          await assertSecondStep(api, context, principal, fields.otp_code)
+        } catch (error) {
+          if (!(error instanceof ApiError) || error.error !== 'code_required') throw error
+          show(context, linkCodePage(baseUrl, after, codeWrong))
+          return
+        }
+        show(context, leadingPage(await begin(api, context, { method: 'link', after, session })))
       }),
   }),
   callback('/api/auth/sso_callback'),
@@ -152,7 +178,7 @@ export const ssoEndpoints = [
       asPage(context, api, async () => {
         const browser = browserOf(api, context)
         const outcome = await api.gateway.singleSignOn.completeWithCode(fields.secret, fields.otp_code, browser)
-        await send(api, context, outcome, 'The code is wrong, or was used before.')
+        await send(api, context, outcome, codeWrong)
       }),
   }),
   endpoint({
@@ -204,88 +230,18 @@ export const ssoEndpoints = [
       }
     },
   }),
-  endpoint({
-    method: 'get',
-    path: '/api/me/identities',
-    tag: 'Own account',
-    summary: 'List the identities at providers and directories that are linked to the current user',
-    access: 'user',
-    data: z.array(identityData),
-    answer: ({ api, principal }) => api.gateway.accounts.identities.of(principal.userId).map(identityObject),
-  }),
-  endpoint({
-    method: 'post',
-    path: '/api/me/identities/delete',
-    tag: 'Own account',
-    summary: 'Unlink an identity, and end the sessions that began by it at the provider',
-    access: 'user',
-    event: 'admin.user',
-    about: ({ principal }) => principal.username,
-    recentSignIn: true,
-    query: rowId,
-    faultyQuery: 'id format invalid',
-    refusals: [identityMissing, coreRefusal('denied', { detail: 'identity_refused', ...anyReason })],
-    async answer({ api, query, principal }) {
-      const { singleSignOn } = api.gateway
-      await withResponses({ not_found: identityMissing }, () => singleSignOn.unlink(principal.userId, query.id))
-    },
-  }),
 ]
 
-export const foreignId: Refusal = {
-  code: 403,
-  text: 'sso_id can be changed only to an id that the provider has just confirmed',
-  error: 'denied',
-}
-
-/**
- * Follows the field `sso_id` of the current user: links the identity of an id that this browser has just got, and
- * unlinks all for an empty one.
- */
-export async function linkIdentity(
-  api: HttpApi,
-  context: Exchange,
-  userId: number,
-  ssoId: string | undefined,
-): Promise<void> {
-  const { accounts, singleSignOn } = api.gateway
-  if (ssoId === undefined || ssoId === accounts.users.get(userId)?.ssoId) return
-  if (ssoId === '') await singleSignOn.unlink(userId)
-  else if (ssoId.startsWith(linkPrefix)) await singleSignOn.link(userId, ssoId, browserOf(api, context))
-  else throw refused(foreignId)
-}
-
-/** The browser of the request. */
-function browserOf(api: HttpApi, { req }: Pick<Exchange, 'req'>): SsoBrowser {
-  const secret = cookieOf(req, hostCookieName(api, req, cookieName))
-  const { address } = api.clientOf(req)
-  const isOurs = secret !== undefined && /^[\w-]{43}$/.test(secret)
-  return { secret: isOurs ? secret : undefined, address, userAgent: req.headers['user-agent'] ?? '' }
-}
-
-/** The id of the console session of the request, whose user has signed in just now. */
-async function ownSession(api: HttpApi, { req }: Exchange): Promise<number> {
-  const { accounts } = api.gateway
-  const secret = consoleSecretOf(api, req)
-  if (secret === undefined) throw refused(noSession)
-  const { address } = api.clientOf(req)
-  const principal = await accounts.consoleSessions.principalOf(secret, api.protocol, { address })
-  if (!(await accounts.signIn.isRecent(principal))) throw refused(recentSignInRefusal)
-  const session = accounts.consoleSessions.find(secret)
-  if (session === undefined) throw refused(noSession)
-  return session.id
+/** Asks for the code of an account to which an identity is linked. */
+function linkCodePage(baseUrl: string, after: string, error?: string): Page {
+  const { headers, body } = codePage(`${baseUrl}/api/auth/sso_link`, { redirect: after }, error)
+  // The cookie of the session counts only with the origin of the page, which `no-referrer` would hide.
+  return { headers: { ...headers, 'Referrer-Policy': 'same-origin' }, body }
 }
 
 /** A path of this site; its root for anything that a browser could take for another site. */
 function ownPath(text: string): string {
   return /^\/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2000}$/.test(text) ? text : '/'
-}
-
-function redirect(context: Exchange, address: string): void {
-  context.set(secretHeaders)
-  context.status = 302
-  context.set('Location', address)
-  context.body = ''
 }
 
 async function send(api: HttpApi, context: Exchange, outcome: SsoOutcome, codeError?: string): Promise<void> {
@@ -306,7 +262,7 @@ async function send(api: HttpApi, context: Exchange, outcome: SsoOutcome, codeEr
       redirect(context, baseUrl + outcome.after)
       return
     case 'code':
-      show(context, codePage(`${baseUrl}/api/auth/sso_code`, outcome.secret, codeError))
+      show(context, codePage(`${baseUrl}/api/auth/sso_code`, { secret: outcome.secret }, codeError))
       return
     case 'session': {
       const replaced = consoleSecretOf(api, context.req)
@@ -314,29 +270,5 @@ async function send(api: HttpApi, context: Exchange, outcome: SsoOutcome, codeEr
       setSessionCookie(api, context.res, outcome.session.secret)
       redirect(context, baseUrl + outcome.after)
     }
-  }
-}
-
-function show(context: Exchange, { headers, body }: ReturnType<typeof codePage>): void {
-  context.set(headers)
-  context.body = body
-}
-
-/** Sends an error as a page to a browser that shows it, and as an envelope to other clients. */
-async function asPage(context: Exchange, api: HttpApi, work: () => Promise<void>): Promise<void> {
-  try {
-    await work()
-  } catch (error) {
-    if (!(context.req.headers.accept ?? '').includes('text/html')) throw error
-    logUnexpected(api.gateway.log, error, { path: context.path })
-    const { message, status } = toErrorResponse(error)
-    const { baseUrl } = api.clientOf(context.req)
-    context.respond = false
-    for (const [name, value] of Object.entries(secretHeaders)) context.res.setHeader(name, value)
-    const meaning = 'You have not been signed in. Accounts of this site can sign in with their password.'
-    sendErrorPage(context.res, status, message, {
-      ...{ title: 'Sign-in failed', meaning },
-      link: { address: `${baseUrl}${signInPage}?local`, text: 'Sign in with a password' },
-    })
   }
 }

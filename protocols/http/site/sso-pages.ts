@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { forAttribute, forScript, forText } from '../api/escape.js'
 import { pageHeaders, pageOf } from './pages.js'
 
-interface Page {
+export interface Page {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
@@ -15,9 +15,7 @@ export const secretHeaders = { 'Cache-Control': 'no-store', 'Referrer-Policy': '
  * The page of a window that a client of this site has opened: gives the fields to the client, if it is of the same
  * origin, and closes.
  */
-export function openerPage(
-  fields: Readonly<Record<'token' | 'sso_id', string>> | Readonly<Record<string, string>>,
-): Page {
+export function openerPage(fields: Readonly<Record<string, string>>): Page {
   const nonce = randomBytes(16).toString('base64')
   const message = Object.entries(fields).map(([name, value]) => `${forScript(name)}: ${forScript(value)}`)
   const script = `if (opener) opener.postMessage({ ${message.join(', ')} }, location.origin); close()`
@@ -31,15 +29,32 @@ export function openerPage(
   }
 }
 
-/** Asks for the code of two-step verification. `action`: where it is sent. `secret`: sent with it. */
-export function codePage(action: string, secret: string, error = ''): Page {
+/** Leads to a page of another site. */
+export function leadingPage(address: string): Page {
+  const link = `<p><a href="${forAttribute(address)}">Go on at the provider</a></p>`
+  return {
+    headers: {
+      ...pageHeaders,
+      ...secretHeaders,
+      'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+      Refresh: `0; url=${address}`,
+    },
+    body: pageOf('Go on at the provider', link),
+  }
+}
+
+/** Asks for the code of two-step verification. `action`: where it is sent. `fields`: sent with it. */
+export function codePage(action: string, fields: Readonly<Record<string, string>>, error = ''): Page {
+  const hidden = Object.entries(fields).map(
+    ([name, value]) => `<input type="hidden" name="${forAttribute(name)}" value="${forAttribute(value)}">`,
+  )
   const form = `<h1>Two-step verification</h1>
 <p>Enter the code of your authenticator app, or a recovery code.</p>
 ${error === '' ? '' : `<p role="alert">${forText(error)}</p>`}
 <form method="post" action="${forAttribute(action)}">
-<input type="hidden" name="secret" value="${forAttribute(secret)}">
+${hidden.join('\n')}
 <p><label>Code <input name="otp_code" autocomplete="one-time-code" required autofocus></label></p>
-<p><button>Sign in</button></p>
+<p><button>Go on</button></p>
 </form>`
   const policy = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"
   return {

@@ -298,6 +298,11 @@ const table: Readonly<Record<string, Row>> = {
     codes: [400, 400, 400, 400, 400],
     call: () => ({ body: { secret: 'x', otp_code: '000000' } }),
   },
+  // Single sign-on is off, and tokens are no sessions of the console.
+  'post /api/auth/sso_link': {
+    codes: [403, 403, 403, 403, 403],
+    call: () => ({ body: { redirect: '/', otp_code: '000000' } }),
+  },
   'get /api/auth/sso_logout': { codes: [302, 302, 302, 302, 302] },
   'post /api/auth/sso_backchannel_logout': {
     codes: [400, 400, 400, 400, 400],
