@@ -257,3 +257,30 @@ void t.test('a link ends with the session of the console that has begun it', asy
     t.equal(identities.find(provider.issuer, 'thief'), undefined)
   }
 })
+
+void t.test('a page of another site begins no sign-in and no link without a click', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  await useProvider(site, provider.issuer, { sso_auto_register: 'true' })
+  const begin = (method: string, from: string) =>
+    new Browser({ accept: 'text/html', 'sec-fetch-site': from }).go(`${site.url}/api/auth/sso?method=${method}`)
+  for (const from of ['cross-site', 'same-site']) {
+    const refused = await begin('get_sso_id', from)
+    t.match({ status: refused.status, path: refused.url.pathname }, { status: 403, path: '/api/auth/sso' }, from)
+    t.match(refused.body, /begin to link an identity on the page of this site/)
+    for (const method of ['sso_get_token', 'console']) {
+      const { url, status, headers, body } = await begin(`${method}&redirect=/@a%22b&fresh=true`, from)
+      t.match({ status, path: url.pathname }, { status: 200, path: '/api/auth/sso' }, `${method} ${from}`)
+      t.equal(headers.getSetCookie().length, 0)
+      t.match(headers.get('content-security-policy'), /frame-ancestors 'none'/)
+      const href = /href="([^"]*)">Sign in</.exec(body)?.[1] ?? ''
+      const link = new URL(href.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code))))
+      t.equal(link.origin + link.pathname, `${site.url}/api/auth/sso`)
+      t.same(Object.fromEntries(link.searchParams), { method, redirect: '/@a"b', fresh: 'true' })
+    }
+  }
+  t.equal(site.gateway.accounts.users.list().length, 2, 'no account was made')
+  const own = new Browser({ accept: 'text/html', 'sec-fetch-site': 'same-origin' })
+  t.match(posted((await own.go(`${site.url}/api/auth/sso?method=sso_get_token`)).body, 'token'), /./)
+  t.match(await provenId(new Browser({ accept: 'text/html', 'sec-fetch-site': 'none' }), site.url), /^link-/)
+})

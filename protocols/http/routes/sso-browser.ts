@@ -55,6 +55,16 @@ export function browserOf(api: HttpApi, { req }: Pick<Exchange, 'req'>): SsoBrow
   return { secret: isOurs ? secret : undefined, address, userAgent: req.headers['user-agent'] ?? '' }
 }
 
+/**
+ * Whether another site has led the browser to this address. It could otherwise sign somebody in without a click, as
+ * whoever has a session at the provider, or link that identity: a site can bring about both. Browsers send the header
+ * over TLS, and to their own machine.
+ */
+export function isLedByOtherSite({ req }: Pick<Exchange, 'req'>): boolean {
+  const { 'sec-fetch-site': site = 'none' } = req.headers
+  return site !== 'none' && site !== 'same-origin'
+}
+
 /** The console session of the request, whose user has signed in just now. */
 export async function ownSession(
   api: HttpApi,

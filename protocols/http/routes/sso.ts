@@ -9,12 +9,13 @@ import type { Exchange, HttpApi } from '../api/http-api.js'
 import { accountChanged, coreRefusal, recentSignInRefusal } from '../api/refusals.js'
 import { assertSecondStep, secondStepRefusals } from '../api/second-step.js'
 import { consoleSecretOf, setSessionCookie } from '../api/session-cookie.js'
-import { codePage, leadingPage, openerPage, secretHeaders, type Page } from '../site/sso-pages.js'
+import { codePage, confirmPage, leadingPage, openerPage, secretHeaders, type Page } from '../site/sso-pages.js'
 import { admissionDetails } from './auth.js'
 import {
   asPage,
   begin,
   browserOf,
+  isLedByOtherSite,
   noSession,
   ownSession,
   redirect,
@@ -35,6 +36,12 @@ const methods: Readonly<Record<string, SsoMethod>> = {
 
 const noMethod: Refusal = { code: 400, text: 'no method provided', error: 'invalid' }
 const unknownMethod: Refusal = { code: 400, text: 'invalid request', error: 'invalid', when: 'there is no such method' }
+const otherSite: Refusal = {
+  code: 403,
+  text: 'begin to link an identity on the page of this site',
+  error: 'denied',
+  when: 'the method is `get_sso_id`, and another site has led the browser here',
+}
 const noCode: Refusal = { code: 400, text: 'No code provided', error: 'invalid' }
 
 const anyReason = { reason: '…' }
@@ -107,9 +114,13 @@ export const ssoEndpoints = [
       redirect: queryText.describe('The page of the console where the user goes on: a path of this site.'),
       fresh: queryText.describe('`true`: the provider asks the user to sign in if that is not recent.'),
     }),
-    refusals: [...providerRefusals, noMethod, unknownMethod, noSession, recentSignInRefusal],
+    refusals: [...providerRefusals, noMethod, unknownMethod, noSession, otherSite, recentSignInRefusal],
     plain: [
-      { status: 200, description: 'A page that asks for a code, before an identity is linked.', types },
+      {
+        status: 200,
+        description: 'A page that asks whether to sign in, if another site has led the browser here.',
+        types,
+      },
       { status: 302, description: 'To the page of the provider.' },
       { status: 400, description: 'A page with the message, if `Accept` has `text/html`.', types },
     ],
@@ -120,6 +131,12 @@ export const ssoEndpoints = [
         if (method === undefined) throw refused(unknownMethod)
         const { baseUrl } = api.clientOf(context.req)
         const { accounts } = api.gateway
+        // The cookie of the session, which `link` needs, is not sent then.
+        if (method !== 'link' && isLedByOtherSite(context)) {
+          if (method === 'get_sso_id') throw refused(otherSite)
+          show(context, confirmPage(`${baseUrl}/api/auth/sso?${new URLSearchParams(query).toString()}`))
+          return
+        }
         const after = ownPath(query.redirect)
         if (method !== 'link') {
           redirect(context, await begin(api, context, { method, after, isFresh: query.fresh === 'true' }))

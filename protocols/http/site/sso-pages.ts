@@ -29,6 +29,18 @@ export function openerPage(fields: Readonly<Record<string, string>>): Page {
   }
 }
 
+/** Asks whether a sign-in shall begin that another site has led the browser to. `address`: where it begins. */
+export function confirmPage(address: string): Page {
+  const question = `<h1>Sign in?</h1>
+<p>Another site has led you here. Go on if you want to sign in to this one.</p>
+<p><a href="${forAttribute(address)}">Sign in</a></p>`
+  const policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+  return {
+    headers: { ...pageHeaders, ...secretHeaders, 'Content-Security-Policy': policy },
+    body: pageOf('Sign in?', question),
+  }
+}
+
 /** Leads to a page of another site. */
 export function leadingPage(address: string): Page {
   const link = `<p><a href="${forAttribute(address)}">Go on at the provider</a></p>`
