@@ -116,6 +116,7 @@ const details = {
   provider_required: 'this account signs in at its provider only',
   provider_sign_in_due: 'this account must sign in at its provider first',
   provider_off: 'single sign-on is not enabled',
+  provider_settings: 'the settings of the provider are not complete',
   provider_failed: 'the provider does not answer, or not as it should',
   provider_sign_in_expired: 'the sign-in has expired, or began in another browser',
   identity_unknown: 'no account is linked to this identity',

@@ -98,5 +98,5 @@ function issuerOf(text: string): string {
 }
 
 function unusable(reason: string): GatewayError {
-  return new GatewayError('invalid', { op: 'sign in', detail: 'provider_failed', reason })
+  return new GatewayError('invalid', { op: 'sign in', detail: 'provider_settings', reason })
 }

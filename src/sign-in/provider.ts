@@ -253,6 +253,7 @@ async function asProviderError<T>(work: () => Promise<T>): Promise<T> {
     const isCode = typeof code === 'string' && /^[a-z_]{1,60}$/.test(code)
     const why = isCode ? `it answers ${code}` : (message ?? '').slice(0, 200)
     const reason = `the answer of the provider is not accepted: ${why}`
-    throw new GatewayError('invalid', { op: 'sign in', detail: 'provider_failed', reason, cause: error })
+    const subject = isCode ? code : undefined
+    throw new GatewayError('invalid', { op: 'sign in', detail: 'provider_failed', subject, reason, cause: error })
   }
 }

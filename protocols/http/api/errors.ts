@@ -157,7 +157,13 @@ const detailResponses: Readonly<Record<ErrorDetail, Text | DetailRule>> = {
   provider_required: ({ reason }) => reason,
   provider_sign_in_due: ({ reason }) => reason,
   provider_off: { code: 403, text: 'Single sign-on is not enabled' },
-  provider_failed: { code: 400, text: ({ reason }) => reason },
+  provider_settings: { code: 400, text: ({ reason }) => reason },
+  // Why is for admins, who find it in the log: it tells of the network inside. The subject is a code of OAuth.
+  provider_failed: {
+    code: 400,
+    text: ({ subject = 'the log of this server says why' }) =>
+      `the answer of the provider is not accepted, or there is none (${subject})`,
+  },
   provider_sign_in_expired: { code: 400, text: 'incorrect or expired state parameter' },
   identity_unknown: { code: 400, text: 'The single sign on platform is not bound to any users: record not found' },
   identity_refused: { code: 400, text: ({ reason }) => reason },

@@ -47,7 +47,12 @@ const noCode: Refusal = { code: 400, text: 'No code provided', error: 'invalid' 
 const anyReason = { reason: '…' }
 const providerRefusals: readonly Refusal[] = [
   coreRefusal('denied', { detail: 'provider_off' }),
-  coreRefusal('invalid', { detail: 'provider_failed', ...anyReason }, 'the provider cannot be used, or has refused'),
+  coreRefusal(
+    'invalid',
+    { detail: 'provider_settings', ...anyReason },
+    'the settings name no provider that can be used',
+  ),
+  coreRefusal('invalid', { detail: 'provider_failed' }, 'the provider cannot be used, or has refused'),
   coreRefusal(
     'throttled',
     { detail: 'sign_in_throttled' },
