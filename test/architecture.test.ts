@@ -72,24 +72,24 @@ process                   base contract net database accounts locks installation
 cli                       base contract net database settings audit accounts cluster locks mounts installation tree shares webhooks drivers/index.ts protocols/lib protocols/http/site protocols/* protocols/index.ts process
 main.ts                   base process cli
 web/api
-web/texts.ts              web/api
+web/texts                 web/api
 web/styles
-web/components            web/texts.ts web/api
-web/session               web/texts.ts web/api web/components
+web/components            web/texts web/api
+web/session               web/texts web/api web/components
 web/entries               web/api web/components web/session
-web/uploads               web/texts.ts web/api web/components web/session web/entries
-web/shares                web/texts.ts web/api web/styles web/components web/session
-web/viewers               web/texts.ts web/api web/styles web/components web/session web/entries web/shares
-web/files                 web/texts.ts web/api web/components web/session web/entries web/uploads web/shares web/viewers
-web/visit                 web/texts.ts web/api web/components web/session web/entries web/uploads web/viewers web/files
-web/search                web/texts.ts web/api web/components web/session web/entries
-web/tasks                 web/texts.ts web/api web/styles web/components web/session
-web/profile               web/texts.ts web/api web/styles web/components web/session web/files
-web/audit                 web/texts.ts web/api web/components
-web/webhooks              web/texts.ts web/api web/components
-web/admin                 web/texts.ts web/api web/styles web/components web/session web/files web/profile web/audit web/webhooks
-web/manual                web/texts.ts web/components web/viewers
-web                       web/texts.ts web/api web/styles web/components web/session web/entries web/uploads web/shares web/viewers web/files web/visit web/search web/tasks web/profile web/admin web/manual
+web/uploads               web/texts web/api web/components web/session web/entries
+web/shares                web/texts web/api web/styles web/components web/session
+web/viewers               web/texts web/api web/styles web/components web/session web/entries web/shares
+web/files                 web/texts web/api web/components web/session web/entries web/uploads web/shares web/viewers
+web/visit                 web/texts web/api web/components web/session web/entries web/uploads web/viewers web/files
+web/search                web/texts web/api web/components web/session web/entries
+web/tasks                 web/texts web/api web/styles web/components web/session
+web/profile               web/texts web/api web/styles web/components web/session web/files
+web/audit                 web/texts web/api web/components
+web/webhooks              web/texts web/api web/components
+web/admin                 web/texts web/api web/styles web/components web/session web/files web/profile web/audit web/webhooks
+web/manual                web/texts web/components web/viewers
+web                       web/texts web/api web/styles web/components web/session web/entries web/uploads web/shares web/viewers web/files web/visit web/search web/tasks web/profile web/admin web/manual
 bench                     base database tree test/servers
 tools                     installation protocols/index.ts cli
 `

@@ -4,7 +4,9 @@ import { X } from 'lucide-preact'
 import { useState } from 'preact/hooks'
 import { get } from './api/client.ts'
 import { Notes } from './viewers/notes.tsx'
-import { texts } from './texts.ts'
+import { textsOf } from './texts/texts.ts'
+
+const texts = textsOf('common')
 
 export function Announcement() {
   const { data: settings } = useQuery({ queryKey: ['public settings'], queryFn: () => get('/api/public/settings') })

@@ -1,13 +1,12 @@
 /** The pages of the console, and the frame around them. */
 import { QueryClientProvider } from '@tanstack/preact-query'
-import { lazy } from 'preact/compat'
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
 import { Redirect, Route, Router, Switch, useLocation } from 'wouter-preact'
 import { queryClient } from './api/queries.ts'
 import { FilesPage } from './files/files-page.tsx'
 import { Frame } from './frame.tsx'
 import { Failure } from './components/failure.tsx'
-import { Loaded } from './components/loaded.tsx'
+import { Loaded, part } from './components/loaded.tsx'
 import { Notices } from './components/notices.tsx'
 import { NoSuchPage } from './components/page.tsx'
 import { basePath, isOfShare, isOfTree } from './components/places.ts'
@@ -17,16 +16,18 @@ import { forgetUser, isAdmin, isGuest, lastUser, useMe, type Me } from './sessio
 import { SessionEnded } from './components/session-ended.ts'
 import { ConfirmSignIn } from './session/confirm-sign-in.tsx'
 import { SignInPage } from './session/sign-in-page.tsx'
-import { texts } from './texts.ts'
+import { textsOf } from './texts/texts.ts'
 
-const TasksPage = lazy(() => import('./tasks/tasks-page.tsx'))
-const ProfilePage = lazy(() => import('./profile/profile-page.tsx'))
-const SearchPage = lazy(() => import('./search/search-page.tsx'))
-const ManualPage = lazy(() => import('./manual/manual-page.tsx'))
-const SetUpPage = lazy(() => import('./profile/set-up-page.tsx'))
-const SharesPage = lazy(() => import('./shares/shares-page.tsx'))
-const SharePage = lazy(() => import('./visit/share-page.tsx'))
-const AdminPages = lazy(() => import('./admin/admin-pages.tsx'))
+const texts = textsOf('common')
+
+const TasksPage = part(() => import('./tasks/tasks-page.tsx'))
+const ProfilePage = part(() => import('./profile/profile-page.tsx'))
+const SearchPage = part(() => import('./search/search-page.tsx'))
+const ManualPage = part(() => import('./manual/manual-page.tsx'))
+const SetUpPage = part(() => import('./profile/set-up-page.tsx'))
+const SharesPage = part(() => import('./shares/shares-page.tsx'))
+const SharePage = part(() => import('./visit/share-page.tsx'))
+const AdminPages = part(() => import('./admin/admin-pages.tsx'))
 
 const signInAddress = '/@login'
 

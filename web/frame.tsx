@@ -10,8 +10,10 @@ import { Announcement } from './announcement.tsx'
 import { FirstRun } from './session/first-run.tsx'
 import { isAdmin, isGuest, signOut, type Me } from './session/me.ts'
 import { SessionEnded } from './components/session-ended.ts'
-import { texts } from './texts.ts'
+import { textsOf } from './texts/texts.ts'
 import { Uploads } from './uploads/uploads.tsx'
+
+const texts = textsOf('common', 'session')
 
 /** The pages that the bar names, by the least rights that they need. The rest of the administration is one more. */
 const places = [

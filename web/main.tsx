@@ -2,9 +2,18 @@
 import { render } from 'preact'
 import { App } from './app.tsx'
 import { applyMainColor } from './components/main-color.ts'
+import { language } from './texts/language.ts'
+import { withTexts } from './texts/texts.ts'
 import './styles/base.css'
+import './styles/files.css'
 
+document.documentElement.lang = language
 applyMainColor()
 const root = document.getElementById('console')
-if (root) render(<App />, root)
-import './styles/files.css'
+if (root) {
+  withTexts(Promise.resolve()).then(
+    () => render(<App />, root),
+    // There is no text in the language yet.
+    () => root.append('The page could not be loaded. Check the connection, and load it again.'),
+  )
+}

@@ -50,7 +50,7 @@ void t.test('who did what', { skip: withoutBrowser }, async (t) => {
   await t.test('the administration begins with an overview, which has no empty chart on the first day', async (t) => {
     await visit(t, site, { ...phone, at: '/@manage' }, async (page) => {
       await page.getByRole('heading', { name: 'Overview' }).waitFor()
-      await page.getByRole('img', { name: /^The last hour: .* 1 changes/ }).waitFor()
+      await page.getByRole('img', { name: /^The last hour: .* 1 change,/ }).waitFor()
       await page.getByText(/^Since \d+:\d\d.*: 0 bytes received/).waitFor()
       await rows(page, 'Storages', '/', 'works').waitFor()
       await page.getByText('There are no tasks.').waitFor()

@@ -173,7 +173,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await copy('stopped')
       const progress = task('stopped').getByRole('progressbar')
       await progress.waitFor()
-      await task('stopped').getByText('50 % of 2 MB').waitFor()
+      await task('stopped').getByText('50% of 2 MB').waitFor()
       t.equal(await progress.getAttribute('value'), '50')
       t.strictSame(await axeViolations(page), [], 'a running task')
       await task('stopped').getByRole('button', { name: 'Cancel' }).click()

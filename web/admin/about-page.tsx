@@ -2,16 +2,18 @@
 import { Link } from 'wouter-preact'
 import { get } from '../api/client.ts'
 import { Failure } from '../components/failure.tsx'
-import { formatTime } from '../components/format.ts'
+import { formatTime } from '../texts/format.ts'
 import { Page } from '../components/page.tsx'
 import { useRows } from '../components/rows.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common', 'admin')
 
 export function AboutPage() {
   const { data, error } = useRows('about', () => get('/api/admin/about'))
-  const { about } = texts.admin
+  const { about } = texts
   return (
-    <Page title={texts.admin.pages.about}>
+    <Page title={texts.pages.about}>
       {error && <Failure error={error} />}
       {data && (
         <dl>

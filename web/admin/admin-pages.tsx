@@ -4,7 +4,7 @@ import { Link, Redirect, Route, Switch, useLocation } from 'wouter-preact'
 import { AuditPage } from '../audit/audit-page.tsx'
 import { DashboardPage } from '../audit/dashboard-page.tsx'
 import { SignInsPage } from '../audit/sign-ins-page.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { WebhooksPage } from '../webhooks/webhooks-page.tsx'
 import { AboutPage } from './about-page.tsx'
 import { DownloadsPage } from './downloads-page.tsx'
@@ -20,7 +20,9 @@ import { StoragesPage } from './storages-page.tsx'
 import { UsersPage } from './users-page.tsx'
 import '../styles/lists.css'
 
-type Subject = keyof typeof texts.admin.pages
+const texts = textsOf('common')
+
+type Subject = keyof typeof texts.pages
 
 const pages: Readonly<Record<Subject, ComponentType>> = {
   storages: StoragesPage,
@@ -54,7 +56,7 @@ export default function AdminPages() {
         <nav aria-label={texts.nav.administration} class="subjects">
           {furtherSubjects.map((subject) => (
             <Link key={subject} href={`/@manage/${subject}`} aria-current={isCurrent(subject) ? 'page' : undefined}>
-              {texts.admin.pages[subject]}
+              {texts.pages[subject]}
             </Link>
           ))}
         </nav>

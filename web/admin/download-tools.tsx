@@ -6,8 +6,10 @@ import { Failure } from '../components/failure.tsx'
 import { FormField } from '../components/form-field.tsx'
 import { reporting } from '../components/notices.tsx'
 import { changed, useRows } from '../components/rows.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { settingLabel } from './settings.tsx'
+
+const texts = textsOf('admin')
 
 type Setting = Data<'/api/admin/setting/list'>[number]
 type Values = Readonly<Record<string, string>>
@@ -61,7 +63,7 @@ export function DownloadTools() {
 function ToolForm({ tool, rows }: { readonly tool: Tool; readonly rows: readonly Setting[] }) {
   const [edited, setEdited] = useState<Values>({})
   const [busy, setBusy] = useState(false)
-  const { downloads } = texts.admin
+  const { downloads } = texts
   const valueOf = (name: string) => edited[name] ?? rows.find(({ key }) => key === name)?.value
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()

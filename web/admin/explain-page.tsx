@@ -7,11 +7,13 @@ import { reporting } from '../components/notices.tsx'
 import { Page } from '../components/page.tsx'
 import { useRows } from '../components/rows.ts'
 import { FolderField } from '../files/folder-field.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { rights } from './grants.ts'
 
+const texts = textsOf('common', 'accounts')
+
 type Answer = Data<'/api/admin/explain'>
-type Protocol = keyof typeof texts.admin.explain.protocols
+type Protocol = keyof typeof texts.explain.protocols
 
 /** The address of the page, with a question that is already entered. */
 export function addressOfQuestion(question: { readonly path?: string; readonly username?: string }): string {
@@ -28,7 +30,7 @@ export function ExplainPage() {
   const [address, setAddress] = useState('')
   const [answer, setAnswer] = useState<Answer>()
   const username = chosen || (users?.content[0]?.username ?? '')
-  const { explain, grants } = texts.admin
+  const { explain, grants } = texts
   async function ask(event: SubmitEvent): Promise<void> {
     event.preventDefault()
     setAnswer(undefined)
@@ -36,7 +38,7 @@ export function ExplainPage() {
     await reporting(post('/api/admin/explain', question).then(setAnswer))
   }
   return (
-    <Page title={texts.admin.pages.explain}>
+    <Page title={texts.pages.explain}>
       <p class="muted">{explain.about}</p>
       <form class="form" onSubmit={(event) => void ask(event)}>
         <label>
@@ -87,7 +89,7 @@ export function ExplainPage() {
 }
 
 function Explanation({ answer }: { readonly answer: Answer }) {
-  const { explain } = texts.admin
+  const { explain } = texts
   return (
     <>
       <h2>{answer.allowed ? explain.allowed : explain.refused}</h2>

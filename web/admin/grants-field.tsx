@@ -6,7 +6,7 @@ import { Right } from '../api/schema.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { basePath } from '../components/places.ts'
 import { exists, FolderField } from '../files/folder-field.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { addressOfQuestion } from './explain-page.tsx'
 import {
   choiceOf,
@@ -19,6 +19,8 @@ import {
   type EditedGrant,
   type Preset,
 } from './grants.ts'
+
+const texts = textsOf('common', 'accounts')
 
 interface GrantsFieldProps {
   readonly legend: string
@@ -37,7 +39,7 @@ export function GrantsField({ legend, grants, onGrants, username, note, noteOf }
   return (
     <fieldset class="grants">
       <legend>{legend}</legend>
-      <p class="muted">{texts.admin.grants.about}</p>
+      <p class="muted">{texts.grants.about}</p>
       <div role="status">{note !== undefined && <p>{note}</p>}</div>
       {grants.map((grant) => (
         <GrantField
@@ -51,7 +53,7 @@ export function GrantsField({ legend, grants, onGrants, username, note, noteOf }
       ))}
       <div>
         <button type="button" onClick={() => onGrants([...grants, newGrant()])}>
-          {texts.admin.grants.add}
+          {texts.grants.add}
         </button>
       </div>
       <LinksStay isDenied={grants.some(({ deny }) => deny.includes(Right.see) || deny.includes(Right.read))} />
@@ -69,7 +71,7 @@ interface GrantFieldProps {
 
 function GrantField({ grant, username, note, onGrant, onRemove }: GrantFieldProps) {
   const [isOpen, setOpen] = useState(false)
-  const { grants } = texts.admin
+  const { grants } = texts
   const preset = presetOf(grant)
   const name = grants.of(grant.path)
   const hint = useId()
@@ -109,7 +111,7 @@ function GrantField({ grant, username, note, onGrant, onRemove }: GrantFieldProp
         {username !== undefined && grant.path.startsWith('/') && (
           // Elsewhere, so that nothing is lost of what was edited.
           <a class="button" target="_blank" href={basePath + addressOfQuestion({ username, path: grant.path })}>
-            {texts.admin.explain.here}
+            {texts.explain.here}
           </a>
         )}
         <NamedButton text={texts.remove} of={name} onClick={onRemove} />
@@ -129,14 +131,14 @@ export function usePathCheck(known: readonly EditedGrant[]): (grants: readonly E
     for (const { path } of grants) {
       if (accepted.has(path) || (await exists(path))) continue
       accepted.add(path)
-      throw new Error(texts.admin.grants.nothingThere(path))
+      throw new Error(texts.grants.nothingThere(path))
     }
   }
 }
 
 /** What the grant says of every right. */
 function Switches({ grant, onGrant }: Pick<GrantFieldProps, 'grant' | 'onGrant'>) {
-  const { grants } = texts.admin
+  const { grants } = texts
   const id = useId()
   const choices = Object.entries(grants.choices) as [Choice, string][]
   const allowsMore = grant.allow.some((right) => right !== Right.see)
@@ -187,5 +189,5 @@ function LinksStay({ isDenied }: { readonly isDenied: boolean }) {
     enabled: isDenied,
   })
   const neverEnd = data !== undefined && !Array.isArray(data) && Number(data.value) === 0
-  return <div role="status">{isDenied && neverEnd && <p>{texts.admin.grants.linksStay}</p>}</div>
+  return <div role="status">{isDenied && neverEnd && <p>{texts.grants.linksStay}</p>}</div>
 }

@@ -5,11 +5,13 @@ import { Check } from '../components/check.tsx'
 import { ChoiceList } from '../components/choice-list.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { useRows } from '../components/rows.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { membershipChanged, type Group } from './accounts.ts'
 import { editedGrants, reaches, sentGrants } from './grants.ts'
 import { GrantsField, usePathCheck } from './grants-field.tsx'
 import { PermissionBoxes } from './permission-boxes.tsx'
+
+const texts = textsOf('common', 'accounts')
 
 interface GroupFormProps {
   /** The group to edit. Absent: a new one. */
@@ -32,7 +34,7 @@ export function GroupForm({ group, onClose }: GroupFormProps) {
   const [before] = useState(() => editedGrants(group?.grants ?? []))
   const [grants, setGrants] = useState(before)
   const checkPaths = usePathCheck(before)
-  const { groups } = texts.admin
+  const { groups } = texts
   async function save(): Promise<void> {
     await checkPaths(grants)
     const fields = { name, description, admin, permission, require_two_step: twoStep, require_provider: provider }
@@ -50,7 +52,7 @@ export function GroupForm({ group, onClose }: GroupFormProps) {
     const unreached = users?.content.filter(({ id, base_path: base }) => members.includes(id) && !reaches(base, path))
     if (unreached === undefined || unreached.length === 0) return undefined
     const names = unreached.slice(0, mostNamed).map(({ username }) => username)
-    return groups.outsideBase(names, unreached.length - names.length)
+    return groups.outsideBase(texts.andMore(names, unreached.length - names.length))
   }
   return (
     <Dialog

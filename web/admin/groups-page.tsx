@@ -8,10 +8,12 @@ import { reporting } from '../components/notices.tsx'
 import { Page } from '../components/page.tsx'
 import { useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { membershipChanged, type Group } from './accounts.ts'
 import { presetOf } from './grants.ts'
 import { GroupForm } from './group-form.tsx'
+
+const texts = textsOf('common', 'files', 'accounts')
 
 /** Members and grants of a group that its row names. */
 const mostNamed = 5
@@ -21,10 +23,10 @@ export function GroupsPage() {
   const { data: users } = useRows('users', () => get('/api/admin/user/list'))
   const [edited, setEdited] = useState<Group | 'new'>()
   const [deleted, setDeleted] = useState<Group>()
-  const { groups } = texts.admin
+  const { groups } = texts
   const nameOf = (id: number) => users?.content.find((user) => user.id === id)?.username ?? String(id)
   return (
-    <Page title={texts.admin.pages.groups}>
+    <Page title={texts.pages.groups}>
       <p class="muted">{groups.about}</p>
       <button type="button" class="primary" onClick={() => setEdited('new')}>
         {groups.add}
@@ -33,7 +35,7 @@ export function GroupsPage() {
       {data?.total === 0 && <p>{groups.none}</p>}
       {data && data.total > 0 && (
         <Table
-          caption={texts.admin.pages.groups}
+          caption={texts.pages.groups}
           rows={data.content}
           keyOf={({ id }) => id}
           columns={{
@@ -69,8 +71,8 @@ export function GroupsPage() {
 }
 
 function givenBy({ admin, grants }: Group): string {
-  if (admin) return texts.admin.groups.administration
-  return firstOf(grants, (grant) => `${grant.path}: ${texts.admin.grants.presets[presetOf(grant) ?? 'custom']}`)
+  if (admin) return texts.groups.administration
+  return firstOf(grants, (grant) => `${grant.path}: ${texts.grants.presets[presetOf(grant) ?? 'custom']}`)
 }
 
 /** The texts of the first few items, and how many more there are. */

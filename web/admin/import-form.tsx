@@ -5,9 +5,12 @@ import { askWhoIsSignedIn } from '../api/queries.ts'
 import { Failure } from '../components/failure.tsx'
 import { linesOf } from '../components/form-values.ts'
 import { Table } from '../components/table.tsx'
-import { texts } from '../texts.ts'
+import { list, number } from '../texts/format.ts'
+import { textsOf } from '../texts/texts.ts'
 
-type Program = keyof typeof texts.admin.import.programs
+const texts = textsOf('import')
+
+type Program = keyof typeof texts.import.programs
 
 /** The names of the files that the import uses. */
 const neededFiles = {
@@ -26,7 +29,7 @@ export function ImportForm() {
   const [report, setReport] = useState<Report>()
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState(false)
-  const words = texts.admin.import
+  const words = texts.import
   const kind = program === 'openlist' ? 'alist' : program
   const isDone = report?.dry_run === false
 
@@ -84,7 +87,7 @@ export function ImportForm() {
         {words.files}
         <input type="file" multiple disabled={isDone} onChange={(event) => choose(event.currentTarget)} />
       </label>
-      {files.length > 0 && <p>{words.chosen(files.map(({ name }) => name).join(', '))}</p>}
+      {files.length > 0 && <p>{words.chosen(list(files.map(({ name }) => name)))}</p>}
       {kind === 'filebrowser' && (
         <label>
           {words.root}
@@ -140,9 +143,9 @@ export function ImportForm() {
 }
 
 function ImportReport({ report: { items, notes } }: { readonly report: Report }) {
-  const words = texts.admin.import
+  const words = texts.import
   const count = (outcome: Report['items'][number]['outcome']) =>
-    items.filter((item) => item.outcome === outcome).length.toLocaleString()
+    number(items.filter((item) => item.outcome === outcome).length)
   return (
     <>
       <p role="status">{words.counts(count('taken'), count('changed'), count('left out'))}</p>
@@ -153,7 +156,7 @@ function ImportReport({ report: { items, notes } }: { readonly report: Report })
         columns={{
           [words.columns.kind]: ({ kind }) => kind,
           [words.columns.name]: ({ name }) => name,
-          [words.columns.outcome]: ({ outcome }) => outcome,
+          [words.columns.outcome]: ({ outcome }) => words.outcomes[outcome],
           [words.columns.reason]: ({ reason }) => reason,
         }}
       />

@@ -4,11 +4,13 @@ import { useQuery } from '@tanstack/preact-query'
 import { ApiError, get, post } from '../api/client.ts'
 import { SettingGroup } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
-import { formatTime } from '../components/format.ts'
+import { formatTime } from '../texts/format.ts'
 import { Page } from '../components/page.tsx'
 import { change } from '../components/rows.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { Settings } from './settings.tsx'
+
+const texts = textsOf('common', 'admin')
 
 export function IndexPage() {
   const { data, error } = useQuery({
@@ -16,7 +18,7 @@ export function IndexPage() {
     queryFn: () => get('/api/admin/index/progress'),
     refetchInterval: ({ state }) => (state.data?.is_done === false ? 1000 : 5000),
   })
-  const { index } = texts.admin
+  const { index } = texts
   const isOff = error instanceof ApiError && error.error === 'search_off'
   const running = data?.is_done === false
   const act = (verb: 'build' | 'stop' | 'clear') => void change('index', post(`/api/admin/index/${verb}`))
@@ -29,7 +31,7 @@ export function IndexPage() {
     }
   }, [isOff, data])
   return (
-    <Page title={texts.admin.pages.index}>
+    <Page title={texts.pages.index}>
       {isOff && <p>{index.off}</p>}
       {error && !isOff && <Failure error={error} />}
       {data && !isOff && (

@@ -1,24 +1,26 @@
 /** The locks of WebDAV clients. */
 import { get, post } from '../api/client.ts'
 import { Failure } from '../components/failure.tsx'
-import { formatTime } from '../components/format.ts'
+import { formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { Page } from '../components/page.tsx'
 import { change, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common', 'admin')
 
 export function LocksPage() {
   const { data, error } = useRows('locks', () => get('/api/admin/lock/list'))
-  const { locks } = texts.admin
+  const { locks } = texts
   return (
-    <Page title={texts.admin.pages.locks}>
+    <Page title={texts.pages.locks}>
       <p class="muted">{locks.about}</p>
       {error && <Failure error={error} />}
       {data?.total === 0 && <p>{locks.none}</p>}
       {data && data.total > 0 && (
         <Table
-          caption={texts.admin.pages.locks}
+          caption={texts.pages.locks}
           rows={data.content}
           keyOf={({ token }) => token}
           columns={{

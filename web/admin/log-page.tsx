@@ -4,9 +4,11 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { get, type Data } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
 import { Failure } from '../components/failure.tsx'
-import { formatTimeWithSeconds } from '../components/format.ts'
+import { formatTimeWithSeconds } from '../texts/format.ts'
 import { Page } from '../components/page.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common', 'admin')
 
 type Log = Data<'/api/admin/log'>
 
@@ -25,9 +27,9 @@ export function LogPage() {
     queryFn: () => withNewLines(level),
     refetchInterval: pollInterval,
   })
-  const { log } = texts.admin
+  const { log } = texts
   return (
-    <Page title={texts.admin.pages.log}>
+    <Page title={texts.pages.log}>
       <label class="group">
         {log.level}
         <select value={level} onChange={(event) => setLevel(event.currentTarget.value as Level)}>
@@ -63,7 +65,7 @@ function Lines({ lines }: { readonly lines: Log['content'] }) {
     <ol
       ref={list}
       class="log"
-      aria-label={texts.admin.pages.log}
+      aria-label={texts.pages.log}
       tabIndex={0}
       onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
         atEnd.current = scrollHeight - scrollTop - clientHeight < 20

@@ -1,6 +1,8 @@
 /** The permissions of a user or of a group, as boxes. Bits without a text stay as they are. */
 import { Check } from '../components/check.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('accounts')
 
 interface PermissionBoxesProps {
   readonly legend: string
@@ -13,7 +15,7 @@ export function PermissionBoxes({ legend, permission, onPermission }: Permission
   return (
     <fieldset>
       <legend>{legend}</legend>
-      {Object.entries(texts.admin.users.permissionTexts).map(([bit, text]) => (
+      {Object.entries(texts.users.permissionTexts).map(([bit, text]) => (
         <Check
           key={bit}
           text={text}

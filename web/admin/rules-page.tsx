@@ -10,7 +10,10 @@ import { NamedButton } from '../components/named-button.tsx'
 import { Page } from '../components/page.tsx'
 import { change, changed, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
-import { texts } from '../texts.ts'
+import { list } from '../texts/format.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common', 'files', 'accounts')
 
 type Rule = Data<'/api/admin/meta/list'>['content'][number]
 
@@ -36,9 +39,9 @@ export function RulesPage() {
   const { data, error } = useRows('rules', () => get('/api/admin/meta/list'))
   const [edited, setEdited] = useState<Rule | 'new'>()
   const [deleted, setDeleted] = useState<Rule>()
-  const { rules } = texts.admin
+  const { rules } = texts
   return (
-    <Page title={texts.admin.pages.rules}>
+    <Page title={texts.pages.rules}>
       <p class="muted">{rules.about}</p>
       <button type="button" class="primary" onClick={() => setEdited('new')}>
         {rules.add}
@@ -46,10 +49,10 @@ export function RulesPage() {
       {error && <Failure error={error} />}
       {data && data.total > 0 && (
         <Table
-          caption={texts.admin.pages.rules}
+          caption={texts.pages.rules}
           rows={data.content}
           keyOf={({ id }) => id}
-          columns={{ [rules.path]: ({ path }) => path, [rules.effects]: (rule) => effectsOf(rule).join(', ') }}
+          columns={{ [rules.path]: ({ path }) => path, [rules.effects]: (rule) => list(effectsOf(rule)) }}
           actions={(rule) => (
             <>
               <NamedButton text={rules.edit} of={rule.path} onClick={() => setEdited(rule)} />
@@ -74,7 +77,7 @@ export function RulesPage() {
 }
 
 function effectsOf(rule: Rule): readonly string[] {
-  const { rules } = texts.admin
+  const { rules } = texts
   return [
     rule.password !== '' && rules.password,
     rule.hide !== '' && rules.hide,
@@ -95,7 +98,7 @@ interface RuleFormProps {
 function RuleForm({ rule, onClose }: RuleFormProps) {
   const [values, setValues] = useState(rule ?? newRule)
   const { data: users } = useRows('users', () => get('/api/admin/user/list'))
-  const { rules } = texts.admin
+  const { rules } = texts
   const set = (change: Partial<Omit<Rule, 'id'>>) => setValues((before) => ({ ...before, ...change }))
   const below = (name: 'p_sub' | 'w_sub' | 'h_sub' | 'r_sub' | 'header_sub' | 'read_users_sub' | 'write_users_sub') => (
     <Check checked={values[name]} text={rules.below} onChecked={(checked) => set({ [name]: checked })} />

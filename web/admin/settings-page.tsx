@@ -6,8 +6,10 @@ import { SettingGroup } from '../api/schema.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { report } from '../components/notices.tsx'
 import { Page } from '../components/page.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { Settings } from './settings.tsx'
+
+const texts = textsOf('common', 'settings')
 
 /** The group of the permanent token, which is not edited as the others are. */
 const tokenGroup = SettingGroup.single
@@ -17,9 +19,9 @@ export function SettingsPage() {
   const wanted = new URLSearchParams(useSearch()).get('group')
   const group = groups.find((each) => String(each) === wanted) ?? SettingGroup.site
   const [, navigate] = useLocation()
-  const { settings } = texts.admin
+  const { settings } = texts
   return (
-    <Page title={texts.admin.pages.settings}>
+    <Page title={texts.pages.settings}>
       <label class="group">
         {settings.group}
         <select
@@ -41,7 +43,7 @@ export function SettingsPage() {
 
 function Token() {
   const [resetting, setResetting] = useState(false)
-  const { settings } = texts.admin
+  const { settings } = texts
   return (
     <>
       <p class="muted">{settings.tokenHint}</p>

@@ -7,7 +7,9 @@ import { Failure } from '../components/failure.tsx'
 import { FormField, labelOf } from '../components/form-field.tsx'
 import { report, reporting } from '../components/notices.tsx'
 import { useRows } from '../components/rows.ts'
-import { texts } from '../texts.ts'
+import { textFor, textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common', 'settings')
 
 type Setting = Data<'/api/admin/setting/list'>[number]
 
@@ -23,7 +25,7 @@ export function Settings({ group }: { readonly group: SettingGroup }) {
     event.preventDefault()
     const rows = Object.entries(edited).map(([name, value]) => ({ key: name, value }))
     if (!(await reporting(post('/api/admin/setting/save', { settings: rows })))) return
-    report(texts.admin.settings.saved)
+    report(texts.settings.saved)
     // A setting may change what any page shows.
     await queryClient.invalidateQueries()
     setEdited({})
@@ -45,8 +47,8 @@ export function Settings({ group }: { readonly group: SettingGroup }) {
       {shown.filter(({ in_force: isInForce }) => isInForce).map(field)}
       {others.length > 0 && (
         <details>
-          <summary>{texts.admin.settings.notInForce}</summary>
-          <p class="muted">{texts.admin.settings.notInForceHint}</p>
+          <summary>{texts.settings.notInForce}</summary>
+          <p class="muted">{texts.settings.notInForceHint}</p>
           <div class="form">{others.map(field)}</div>
         </details>
       )}
@@ -58,5 +60,5 @@ export function Settings({ group }: { readonly group: SettingGroup }) {
 }
 
 export function settingLabel(key: string): string {
-  return texts.admin.settings.labels[key] ?? labelOf(key)
+  return textFor(key, texts.settings.labels) ?? labelOf(key)
 }

@@ -6,19 +6,21 @@ import { MountHelp } from '../profile/mount-help.tsx'
 import { PasswordForm } from '../profile/password-form.tsx'
 import { endFirstRun } from '../session/first-run.tsx'
 import { useMe } from '../session/me.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { ImportForm } from './import-form.tsx'
 import { StorageForm } from './storage-form.tsx'
+
+const texts = textsOf('common', 'admin', 'import')
 
 export function StartPage() {
   const { data: me } = useMe()
   const [adding, setAdding] = useState(false)
-  const { start } = texts.admin
+  const { start } = texts
   return (
-    <Page title={texts.admin.pages.start}>
+    <Page title={texts.pages.start}>
       <p>{start.about}</p>
       <details>
-        <summary>{texts.admin.import.title}</summary>
+        <summary>{texts.import.title}</summary>
         <ImportForm />
       </details>
       <ol class="steps">
@@ -31,7 +33,7 @@ export function StartPage() {
           <h2>{start.storage}</h2>
           <p>{start.storageHint}</p>
           <button type="button" onClick={() => setAdding(true)}>
-            {texts.admin.storages.add}
+            {texts.storages.add}
           </button>
           {adding && <StorageForm onClose={() => setAdding(false)} />}
         </li>

@@ -6,8 +6,10 @@ import { Failure } from '../components/failure.tsx'
 import { FormField, labelOf } from '../components/form-field.tsx'
 import { report } from '../components/notices.tsx'
 import { change, changed, useRows } from '../components/rows.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import type { Storage } from './storages-page.tsx'
+
+const texts = textsOf('common', 'admin')
 
 type Forms = Data<'/api/admin/driver/list'>
 type Form = Forms[string]
@@ -26,7 +28,7 @@ export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
   const [driver, setDriver] = useState(storage?.driver ?? 'Local')
   const [values, setValues] = useState<Values>(() => (storage ? valuesOf(storage) : {}))
   const form = formOf(forms, driver)
-  const { storages } = texts.admin
+  const { storages } = texts
   async function save(form: Form): Promise<void> {
     const row = rowOf(driver, form, values)
     try {
@@ -99,7 +101,7 @@ export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
 function formOf(forms: Forms | undefined, driver: string): Form | undefined {
   const form = forms?.[driver]
   if (!form || driver !== 'Local') return form
-  const root = { default: '', required: true, placeholder: texts.admin.storages.rootHint }
+  const root = { default: '', required: true, placeholder: texts.storages.rootHint }
   const additional = form.additional.map((field) => (field.name === 'root_folder_path' ? { ...field, ...root } : field))
   return { ...form, additional }
 }

@@ -3,13 +3,15 @@ import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Failure } from '../components/failure.tsx'
-import { formatSize } from '../components/format.ts'
+import { formatSize } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { Page } from '../components/page.tsx'
 import { change, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { StorageForm } from './storage-form.tsx'
+
+const texts = textsOf('common', 'files', 'admin')
 
 export type Storage = Data<'/api/admin/storage/list'>['content'][number]
 
@@ -17,16 +19,16 @@ export function StoragesPage() {
   const { data, error } = useRows('storages', () => get('/api/admin/storage/list'))
   const [edited, setEdited] = useState<Storage | 'new'>()
   const [deleted, setDeleted] = useState<Storage>()
-  const { storages } = texts.admin
+  const { storages } = texts
   return (
-    <Page title={texts.admin.pages.storages}>
+    <Page title={texts.pages.storages}>
       <button type="button" class="primary" onClick={() => setEdited('new')}>
         {storages.add}
       </button>
       {error && <Failure error={error} />}
       {data && (
         <Table
-          caption={texts.admin.pages.storages}
+          caption={texts.pages.storages}
           rows={data.content}
           keyOf={({ id }) => id}
           columns={{
@@ -58,11 +60,11 @@ export function StoragesPage() {
 }
 
 function spaceOf({ mount_details: space }: Storage) {
-  return space && texts.admin.storages.used(formatSize(space.used_space), formatSize(space.total_space))
+  return space && texts.storages.used(formatSize(space.used_space), formatSize(space.total_space))
 }
 
 function Status({ storage: { status } }: { readonly storage: Storage }) {
-  const { states } = texts.admin.storages
+  const { states } = texts.storages
   if (status === 'work') return <span>{states.work}</span>
   if (status === 'disabled') return <span class="muted">{states.disabled}</span>
   return status === '' ? <span class="muted">{states.starting}</span> : <span class="error">{status}</span>
@@ -76,7 +78,7 @@ interface StorageActionsProps {
 
 function StorageActions({ storage, onEdit, onDelete }: StorageActionsProps) {
   const { id, disabled, mount_path: path } = storage
-  const { storages } = texts.admin
+  const { storages } = texts
   const verb = disabled ? 'enable' : 'disable'
   const query = { id }
   const switched = () => change('storages', post(`/api/admin/storage/${verb}`, undefined, { query }))

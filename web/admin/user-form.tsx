@@ -13,11 +13,13 @@ import { report, reporting } from '../components/notices.tsx'
 import { changed, useRows } from '../components/rows.ts'
 import { CodeField } from '../session/code-field.tsx'
 import { lastUser } from '../session/me.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { groupsIn, membershipChanged, type User } from './accounts.ts'
 import { editedGrants, reaches, sentGrants } from './grants.ts'
 import { GrantsField, usePathCheck } from './grants-field.tsx'
 import { PermissionBoxes } from './permission-boxes.tsx'
+
+const texts = textsOf('common', 'session', 'accounts')
 
 interface UserFormProps {
   /** The user to edit. Absent: a new one. */
@@ -47,7 +49,7 @@ export function UserForm({ user, onClose }: UserFormProps) {
   const [expires, setExpires] = useState(user?.expires ?? null)
   const [hasTwoStep, setHasTwoStep] = useState(user?.otp ?? false)
   const [endingOwn, setEndingOwn] = useState(false)
-  const { users } = texts.admin
+  const { users } = texts
   async function save(): Promise<void> {
     await checkPaths(grants)
     const account = { username: name, password, base_path: base, disabled, permission, granted_only: grantedOnly }
@@ -143,7 +145,7 @@ interface EndOwnTwoStepProps {
 /** Asks for a code, without which nobody turns off the own two-step verification. */
 function EndOwnTwoStep({ onClose, onConfirm }: EndOwnTwoStepProps) {
   const [code, setCode] = useState('')
-  const { endTwoStep } = texts.admin.users
+  const { endTwoStep } = texts.users
   async function confirm(): Promise<void> {
     try {
       await onConfirm(code)

@@ -10,10 +10,13 @@ import { Page } from '../components/page.tsx'
 import { reporting } from '../components/notices.tsx'
 import { useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
-import { texts } from '../texts.ts'
+import { list } from '../texts/format.ts'
+import { textsOf } from '../texts/texts.ts'
 import { groupsIn, membershipChanged, type User } from './accounts.ts'
 import { addressOfQuestion } from './explain-page.tsx'
 import { UserForm } from './user-form.tsx'
+
+const texts = textsOf('common', 'files', 'accounts')
 
 export function UsersPage() {
   const { data, error } = useRows('users', () => get('/api/admin/user/list'))
@@ -21,14 +24,11 @@ export function UsersPage() {
   const [edited, setEdited] = useState<User | 'new'>()
   const [deleted, setDeleted] = useState<User>()
   const [, navigate] = useLocation()
-  const { users } = texts.admin
+  const { users } = texts
   const groupsOf = (user: User) => groupsIn(user.groups, groups?.content)
-  const namesOfGroups = (user: User) =>
-    groupsOf(user)
-      .map(({ name }) => name)
-      .join(', ')
+  const namesOfGroups = (user: User) => list(groupsOf(user).map(({ name }) => name))
   return (
-    <Page title={texts.admin.pages.users}>
+    <Page title={texts.pages.users}>
       <p class="muted">{users.about}</p>
       <button type="button" class="primary" onClick={() => setEdited('new')}>
         {users.add}
@@ -36,7 +36,7 @@ export function UsersPage() {
       {error && <Failure error={error} />}
       {data && (
         <Table
-          caption={texts.admin.pages.users}
+          caption={texts.pages.users}
           rows={data.content}
           keyOf={({ id }) => id}
           columns={{
@@ -51,7 +51,7 @@ export function UsersPage() {
             <>
               <NamedButton text={users.edit} of={user.username} onClick={() => setEdited(user)} />
               <NamedButton
-                text={texts.admin.pages.explain}
+                text={texts.pages.explain}
                 of={user.username}
                 onClick={() => navigate(addressOfQuestion({ username: user.username }))}
               />
@@ -81,7 +81,7 @@ export function UsersPage() {
 }
 
 function stateOf({ disabled, expires }: User): string {
-  const { users } = texts.admin
+  const { users } = texts
   if (disabled) return users.disabled
   return expires !== null && Date.parse(expires) <= Date.now() ? users.ended : users.enabled
 }

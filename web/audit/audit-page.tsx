@@ -8,11 +8,13 @@ import { Check } from '../components/check.tsx'
 import { Failure } from '../components/failure.tsx'
 import { reporting } from '../components/notices.tsx'
 import { Page } from '../components/page.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { EventTable } from './event-table.tsx'
 import { keyOf, showOlder, withNewEvents } from './events.ts'
 import { FilterForm } from './filter-form.tsx'
 import { filterIn, isEmpty, queryOf } from './filter.ts'
+
+const texts = textsOf('common', 'files', 'audit')
 
 /** Milliseconds between two requests. */
 const pollInterval = 2000
@@ -30,7 +32,7 @@ export function AuditPage() {
     refetchInterval: follows && pollInterval,
     staleTime: follows ? 0 : Infinity,
   })
-  const { audit } = texts.admin
+  const { audit } = texts
   async function older(): Promise<void> {
     // What somebody reads further below must stay where it is.
     setFollows(false)
@@ -40,7 +42,7 @@ export function AuditPage() {
   }
   const exported = (format: 'csv' | 'ndjson') => apiUrl('/api/admin/audit', {}, { ...query, format }).href
   return (
-    <Page title={texts.admin.pages.audit}>
+    <Page title={texts.pages.audit}>
       <p class="muted">{audit.about}</p>
       <FilterForm key={search} filter={filter} />
       <div class="toolbar">
@@ -63,7 +65,7 @@ export function AuditPage() {
       {data?.content.length === 0 && (
         <p>{data.next !== null ? audit.searchOn : isEmpty(filter) ? audit.none : audit.noMatch}</p>
       )}
-      {data && data.content.length > 0 && <EventTable caption={texts.admin.pages.audit} events={data.content} />}
+      {data && data.content.length > 0 && <EventTable caption={texts.pages.audit} events={data.content} />}
       {typeof data?.next === 'string' && (
         <button type="button" disabled={busy} onClick={() => void older()}>
           {texts.more}

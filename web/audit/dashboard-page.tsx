@@ -4,13 +4,15 @@ import { Link } from 'wouter-preact'
 import { get, type Data } from '../api/client.ts'
 import { TaskState } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
-import { formatSize } from '../components/format.ts'
+import { formatSize, number } from '../texts/format.ts'
 import { Page } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { EventTable } from './event-table.tsx'
 import { auditAddress } from './filter.ts'
 import { TrafficChart } from './traffic-chart.tsx'
+
+const texts = textsOf('common', 'audit', 'tasks', 'admin')
 
 type Overview = Data<'/api/admin/overview'>
 type Storage = Overview['storages'][number]
@@ -30,9 +32,9 @@ export function DashboardPage() {
     queryFn: () => get('/api/admin/audit', { query: { limit: lastEvents } }),
     refetchInterval: pollInterval,
   })
-  const { dashboard } = texts.admin
+  const { dashboard } = texts
   return (
-    <Page title={texts.admin.pages.dashboard}>
+    <Page title={texts.pages.dashboard}>
       {error && <Failure error={error} onRetry={() => void refetch()} />}
       {!data && !error && <p class="loading">{texts.loading}</p>}
       {data && (
@@ -53,7 +55,7 @@ export function DashboardPage() {
       {last && (
         <>
           <h2>{dashboard.last}</h2>
-          {last.content.length === 0 && <p>{texts.admin.audit.none}</p>}
+          {last.content.length === 0 && <p>{texts.audit.none}</p>}
           {last.content.length > 0 && <EventTable caption={dashboard.last} events={last.content} />}
           <p>
             <Link href={auditAddress({})}>{dashboard.all}</Link>
@@ -65,7 +67,7 @@ export function DashboardPage() {
 }
 
 function Storages({ storages }: { readonly storages: readonly Storage[] }) {
-  const { dashboard, storages: words, pages } = texts.admin
+  const { dashboard, storages: words, pages } = texts
   return (
     <>
       <Table
@@ -86,14 +88,14 @@ function Storages({ storages }: { readonly storages: readonly Storage[] }) {
 }
 
 function Status({ storage: { status, disabled } }: { readonly storage: Storage }) {
-  const { states } = texts.admin.storages
+  const { states } = texts.storages
   if (disabled) return <span class="muted">{states.disabled}</span>
   if (status === 'work') return <span>{states.work}</span>
   return status === '' ? <span class="muted">{states.starting}</span> : <span class="error">{status}</span>
 }
 
 function Space({ used_space: used, total_space: total }: NonNullable<Storage['usage']>) {
-  const text = texts.admin.storages.used(formatSize(used), formatSize(total))
+  const text = texts.storages.used(formatSize(used), formatSize(total))
   return (
     <>
       {total > 0 && <meter min={0} max={total} high={total * 0.9} value={used} aria-label={text} />} {text}
@@ -104,12 +106,12 @@ function Space({ used_space: used, total_space: total }: NonNullable<Storage['us
 /** How many tasks there are, by the states that any is in. */
 function Tasks({ tasks }: Pick<Overview, 'tasks'>) {
   const counted = Object.entries(tasks).filter(([, count]) => count > 0)
-  if (counted.length === 0) return <p>{texts.admin.dashboard.noTasks}</p>
+  if (counted.length === 0) return <p>{texts.dashboard.noTasks}</p>
   return (
     <p class="counts">
       {counted.map(([state, count]) => (
         <span key={state} class={state === 'failed' ? 'error' : undefined}>
-          {`${count.toLocaleString()} ${texts.tasks.states[TaskState[state as keyof Overview['tasks']]]}`}
+          {`${number(count)} ${texts.tasks.states[TaskState[state as keyof Overview['tasks']]]}`}
         </span>
       ))}
       <Link href="/@tasks">{texts.nav.tasks}</Link>

@@ -2,10 +2,12 @@
 import { Fragment } from 'preact'
 import { EventResult } from '../api/schema.ts'
 import { actorText, originText } from '../components/event-text.ts'
-import { formatTimeWithSeconds } from '../components/format.ts'
+import { formatTimeWithSeconds } from '../texts/format.ts'
 import { Table } from '../components/table.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { eventText, factsOf, placeText, type AuditEvent } from './event.ts'
+
+const texts = textsOf('events')
 
 interface EventTableProps {
   readonly caption: string

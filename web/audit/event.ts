@@ -2,21 +2,21 @@
 import type { Data } from '../api/client.ts'
 import { EventKind, EventResult } from '../api/schema.ts'
 import { kindText } from '../components/event-text.ts'
-import { formatSize, formatTimeWithSeconds } from '../components/format.ts'
-import { texts } from '../texts.ts'
+import { formatSize, formatTimeWithSeconds, list } from '../texts/format.ts'
+import { textFor, textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('events')
 
 export type AuditEvent = Data<'/api/admin/audit'>['content'][number]
-
-const { events } = texts
 
 /** `stored a new file`, with why it was not done. */
 export function eventText(event: AuditEvent): string {
   const { kind, result, error, decided_by: decidedBy, count } = event
   const why = [error !== null && errorText(error), decidedBy].filter(Boolean).join(' – ')
   // The name of this kind says that it was not done.
-  const outcome = result === EventResult.done ? '' : kind === EventKind.signin_refused ? why : events[result](why)
-  const times = count === null ? '' : events.times(count)
-  return [kindText(kind), outcome, times].filter(Boolean).join(', ')
+  const outcome = result === EventResult.done ? '' : kind === EventKind.signin_refused ? why : texts.events[result](why)
+  const times = count === null ? '' : texts.events.times(count)
+  return list([kindText(kind), outcome, times])
 }
 
 /** What it is about: the path, what came of it by a move or copy, or what was administered. */
@@ -26,7 +26,7 @@ export function placeText({ path, target, subject }: Pick<AuditEvent, 'path' | '
 
 /** Every field that the event has, with its name. */
 export function factsOf(event: AuditEvent): readonly (readonly [name: string, text: string])[] {
-  return Object.entries(events.fields).flatMap(([name, title]) => {
+  return Object.entries(texts.events.fields).flatMap(([name, title]) => {
     const value = event[name as keyof AuditEvent]
     return value === null ? [] : [[title, factText(name as keyof AuditEvent, value)] as const]
   })
@@ -35,9 +35,9 @@ export function factsOf(event: AuditEvent): readonly (readonly [name: string, te
 function factText(name: keyof AuditEvent, value: NonNullable<AuditEvent[keyof AuditEvent]>): string {
   if (name === 'time') return formatTimeWithSeconds(String(value))
   if (name === 'size') return formatSize(Number(value))
-  return Array.isArray(value) ? value.join(', ') : String(value)
+  return Array.isArray(value) ? list(value) : String(value)
 }
 
 function errorText(name: string): string {
-  return events.errors[name] ?? name.replaceAll('_', ' ')
+  return textFor(name, texts.events.errors) ?? name.replaceAll('_', ' ')
 }

@@ -1,12 +1,14 @@
 /** The form by which events are found. */
 import { useLocation } from 'wouter-preact'
 import { textOf } from '../components/form-values.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { allKinds, auditAddress, filterNames, isEmpty, kindGroups, type Filter } from './filter.ts'
+
+const texts = textsOf('events', 'audit')
 
 export function FilterForm({ filter }: { readonly filter: Filter }) {
   const [, navigate] = useLocation()
-  const { audit } = texts.admin
+  const { audit } = texts
   const { fields, kinds } = texts.events
   function show(event: SubmitEvent & { readonly currentTarget: HTMLFormElement }): void {
     event.preventDefault()

@@ -1,7 +1,7 @@
 /** Which events the page of the audit shows: the query of its address, so that other pages can link to it. */
 import type { CallOptions } from '../api/client.ts'
 import { EventKind, type EventResult } from '../api/schema.ts'
-import { texts } from '../texts.ts'
+import type { Translation } from '../texts/texts.ts'
 
 export type AuditQuery = NonNullable<CallOptions<'/api/admin/audit'>['query']>
 
@@ -12,7 +12,7 @@ export type Filter = Readonly<Record<(typeof filterNames)[number], string>>
 export const allKinds = Object.values(EventKind)
 
 /** The kinds that can be chosen at once, by their name in the address. */
-export const kindGroups: Readonly<Record<keyof typeof texts.admin.audit.groups, readonly EventKind[]>> = {
+export const kindGroups: Readonly<Record<keyof Translation<'audit'>['audit']['groups'], readonly EventKind[]>> = {
   files: allKinds.slice(
     0,
     allKinds.findIndex((kind) => kind.startsWith('signin')),

@@ -3,14 +3,16 @@ import { Link } from 'wouter-preact'
 import { get, post, type Data } from '../api/client.ts'
 import { EventKind } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
-import { formatTime } from '../components/format.ts'
+import { formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { Page } from '../components/page.tsx'
 import { change, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { EventTable } from './event-table.tsx'
 import { auditAddress } from './filter.ts'
+
+const texts = textsOf('common', 'audit')
 
 type Locked = Data<'/api/admin/sign-ins'>[number]
 
@@ -22,11 +24,11 @@ export function SignInsPage() {
   const failed = useRows('failed sign-ins', () =>
     get('/api/admin/audit', { query: { kind: [kind], limit: mostFailed } }),
   )
-  const { signIns } = texts.admin
+  const { signIns } = texts
   const unlock = (row: Locked) =>
     change('locked sign-ins', post('/api/admin/sign-ins/unlock', unlocked(row)), signIns.unlocked(whoOf(row)))
   return (
-    <Page title={texts.admin.pages['sign-ins']}>
+    <Page title={texts.pages['sign-ins']}>
       <p class="muted">{signIns.about}</p>
       <h2>{signIns.locked}</h2>
       {error && <Failure error={error} />}
@@ -64,7 +66,7 @@ export function SignInsPage() {
 }
 
 function whoOf({ kind, network, username }: Locked): string {
-  const { kinds, someName } = texts.admin.signIns
+  const { kinds, someName } = texts.signIns
   const user = username ?? someName
   if (network === null) return kind === 'directory' ? kinds.directory(user) : kinds.codes(user)
   return kind === 'address' ? kinds.address(network) : kinds.pair(network, user)

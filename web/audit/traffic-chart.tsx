@@ -1,7 +1,9 @@
 /** The traffic of the last minutes or days, as bars. */
 import type { Data } from '../api/client.ts'
-import { formatSize } from '../components/format.ts'
-import { texts } from '../texts.ts'
+import { formatMinute, formatSize, formatUtcDay } from '../texts/format.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('audit')
 
 type Traffic = Data<'/api/admin/overview'>['minutes'][number]
 
@@ -12,20 +14,17 @@ interface TrafficChartProps {
   readonly unit: 'minute' | 'day'
 }
 
-const timeFormats = {
-  minute: new Intl.DateTimeFormat(undefined, { timeStyle: 'short' }),
-  // The days of the server are those of UTC.
-  day: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' }),
-}
+// The days of the server are those of UTC.
+const timeFormats = { minute: formatMinute, day: formatUtcDay }
 
 /** Begins with the first minute or day that had any, so that a new server shows what there is. */
 export function TrafficChart({ title, traffic, unit }: TrafficChartProps) {
-  const { dashboard } = texts.admin
+  const { dashboard } = texts
   const first = traffic.findIndex((each) => each.changes + each.refusals + bytesOf(each) > 0)
   const shown = first < 0 ? [] : traffic.slice(first)
   const most = Math.max(1, ...shown.map(bytesOf))
   const sum = (name: Exclude<keyof Traffic, 'start'>) => shown.reduce((total, each) => total + each[name], 0)
-  const timeOf = ({ start }: Traffic) => timeFormats[unit].format(new Date(start))
+  const timeOf = ({ start }: Traffic) => timeFormats[unit](start)
   const textOf = (sent: number, received: number, changes: number, refusals: number) =>
     dashboard.traffic(formatSize(sent), formatSize(received), changes, refusals)
   const all = textOf(sum('bytes_out'), sum('bytes_in'), sum('changes'), sum('refusals'))

@@ -1,7 +1,9 @@
 /** Chooses some of many by their names. A field finds those of a part of the name, if there are more than a few. */
 import { useState } from 'preact/hooks'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { Check } from './check.tsx'
+
+const texts = textsOf('common')
 
 interface ChoiceListProps {
   readonly legend: string

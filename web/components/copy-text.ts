@@ -1,5 +1,7 @@
 /** Copies text to the clipboard. */
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common')
 
 /**
  * `shown`: the element that shows the text. Pages without TLS have no clipboard interface, but can copy what is

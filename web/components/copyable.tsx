@@ -1,8 +1,10 @@
 /** A text that is meant to be copied: an address, a command, a password. */
 import { useRef } from 'preact/hooks'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { copyText } from './copy-text.ts'
 import { reporting } from './notices.tsx'
+
+const texts = textsOf('common')
 
 export function Copyable({ text }: { readonly text: string }) {
   const shown = useRef<HTMLElement>(null)

@@ -1,6 +1,8 @@
 /** Asks before something is deleted. */
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { Dialog } from './dialog.tsx'
+
+const texts = textsOf('files')
 
 interface DeleteDialogProps {
   readonly title: string

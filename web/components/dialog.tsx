@@ -3,9 +3,11 @@ import type { ComponentChildren } from 'preact'
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
 import { noteEndOfSession } from '../api/queries.ts'
 import { SessionEnded } from './session-ended.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { messageOf } from './error-text.ts'
 import { reportFailure } from './notices.tsx'
+
+const texts = textsOf('common')
 
 interface DialogProps {
   readonly title: string

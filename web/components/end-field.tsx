@@ -1,5 +1,7 @@
 /** A field for the day at whose end something ends. */
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common')
 
 interface EndFieldProps {
   readonly label: string

@@ -1,6 +1,8 @@
 /** Texts for failures, in plain words. */
 import { ApiError } from '../api/client.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common', 'errors')
 
 /** The message of a failure for the user. */
 export function messageOf(error: unknown): string {

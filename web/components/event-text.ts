@@ -1,16 +1,19 @@
 /** Who and what of events, in plain words. */
-import { texts } from '../texts.ts'
+import { list } from '../texts/format.ts'
+import { textFor, textsOf } from '../texts/texts.ts'
 
-const { events } = texts
+const texts = textsOf('events')
 
 /** `ann`, or what did it if it was no user. */
 export function actorText(user: string): string {
-  return user.startsWith('share:') ? events.visitor(user.slice('share:'.length)) : (events.actors[user] ?? user)
+  return user.startsWith('share:')
+    ? texts.events.visitor(user.slice('share:'.length))
+    : (textFor(user, texts.events.actors) ?? user)
 }
 
 /** `stored a new file`. The kind as it is if the console does not know it. */
 export function kindText(kind: string): string {
-  return kind in events.kinds ? events.kinds[kind as keyof typeof events.kinds] : kind
+  return textFor(kind, texts.events.kinds) ?? kind
 }
 
 interface Origin {
@@ -20,5 +23,5 @@ interface Origin {
 
 /** `192.0.2.7, WebDAV`. */
 export function originText({ address, protocol }: Origin): string {
-  return [address, protocol !== null && (events.protocols[protocol] ?? protocol)].filter(Boolean).join(', ')
+  return list([address, protocol !== null && (textFor(protocol, texts.events.protocols) ?? protocol)])
 }

@@ -1,6 +1,8 @@
 /** A failure in the place of what could not be shown. */
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { messageOf } from './error-text.ts'
+
+const texts = textsOf('common')
 
 interface FailureProps {
   readonly error: unknown

@@ -1,9 +1,16 @@
 /** Parts of the page whose programs are loaded when they are first shown. */
-import type { ComponentChildren } from 'preact'
-import { Suspense } from 'preact/compat'
+import type { ComponentChildren, ComponentType } from 'preact'
+import { lazy, Suspense } from 'preact/compat'
 import { useErrorBoundary } from 'preact/hooks'
-import { texts } from '../texts.ts'
+import { textsOf, withTexts } from '../texts/texts.ts'
 import { Failure } from './failure.tsx'
+
+const texts = textsOf('common')
+
+/** A component that is loaded, with its texts, when it is first shown in a `Loaded`. */
+export function part<Props>(load: () => Promise<{ readonly default: ComponentType<Props> }>): ComponentType<Props> {
+  return lazy(() => withTexts(load()))
+}
 
 interface LoadedProps {
   /** Shows nothing while it is loaded. */

@@ -3,8 +3,10 @@ import { signal } from '@preact/signals'
 import { X } from 'lucide-preact'
 import { Link } from 'wouter-preact'
 import { noteEndOfSession } from '../api/queries.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { messageOf } from './error-text.ts'
+
+const texts = textsOf('common')
 
 interface Notice {
   readonly id: number

@@ -1,7 +1,9 @@
 /** A page with a title, in the frame. */
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common')
 
 export function Page({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
   useEffect(() => {

@@ -1,6 +1,8 @@
 /** A table of rows, each with its actions. On narrow screens the cells of a row stand below each other. */
 import type { ComponentChildren } from 'preact'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('files')
 
 interface TableProps<Row> {
   readonly caption: string

@@ -2,9 +2,11 @@
 import { useMemo, useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 import { shareTop } from '../components/places.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { LockedNotice } from '../session/locked-notice.tsx'
+
+const texts = textsOf('files')
 
 interface AskFolderPasswordProps {
   readonly path: string

@@ -6,11 +6,13 @@ import { Dialog } from '../components/dialog.tsx'
 import { messageOf } from '../components/error-text.ts'
 import { report } from '../components/notices.tsx'
 import { VirtualList } from '../components/virtual-list.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { useBatches, type ChangeProps } from './change.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { allNames } from '../entries/folder.ts'
 import { inOrder, renamings, type Renaming, type Scheme } from './renaming.ts'
+
+const texts = textsOf('files', 'changes')
 
 const firstScheme: Scheme = {
   kind: 'replace',

@@ -2,7 +2,9 @@
 import { Link } from 'wouter-preact'
 import { addressOf, joined } from '../components/places.ts'
 import { useSource } from '../entries/source.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('files')
 
 export function Breadcrumb({ path }: { readonly path: string }) {
   const { top, name: topName } = useSource()

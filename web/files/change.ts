@@ -1,9 +1,11 @@
 /** What the dialogs that change a folder have in common. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { showChanges } from '../entries/folder.ts'
 import { clearSelection } from './selection.ts'
+
+const texts = textsOf('changes')
 
 /** The props of these dialogs. */
 export interface ChangeProps {

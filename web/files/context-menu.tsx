@@ -2,9 +2,11 @@
 import * as menu from '@zag-js/menu'
 import { normalizeProps, useMachine } from '@zag-js/preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import type { Action, Actions } from './actions.ts'
 import type { Point } from './file-grid.tsx'
+
+const texts = textsOf('files')
 
 const items: readonly Action[] = [
   'open',

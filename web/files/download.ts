@@ -2,10 +2,12 @@
 import { apiUrl, post } from '../api/client.ts'
 import { limits } from '../api/schema.ts'
 import { joined } from '../components/places.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { entryInMemory } from '../entries/folder.ts'
 import type { Source } from '../entries/source.ts'
+
+const texts = textsOf('files')
 
 /** Characters of a query that every browser and proxy accepts. */
 const longestQuery = 4000

@@ -5,10 +5,12 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { reporting } from '../components/notices.tsx'
 import { useVirtualizer, withItem } from '../components/virtual.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { allNames, namesBetween, useEntries, type Display, type Entry } from '../entries/folder.ts'
 import { GridRow } from './grid-row.tsx'
 import { clearSelection, select, selection, toggle } from './selection.ts'
+
+const texts = textsOf('files')
 
 /** Heights of a row and of a tile, and the least width of a tile, in pixels. */
 const rowHeight = 40

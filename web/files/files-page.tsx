@@ -8,12 +8,14 @@ import { Failure } from '../components/failure.tsx'
 import { currentPath } from '../components/places.ts'
 import { nameIn, useSource } from '../entries/source.ts'
 import type { Me } from '../session/me.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { AskFolderPassword, isDenied } from './ask-folder-password.tsx'
 import { Breadcrumb } from './breadcrumb.tsx'
 import { FolderView } from './folder-view.tsx'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { clearSelection } from './selection.ts'
+
+const texts = textsOf('common', 'files')
 
 /** `me`: absent for visitors of a share. */
 export function FilesPage({ me }: { readonly me?: Me }) {

@@ -4,9 +4,11 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { reporting } from '../components/notices.tsx'
 import { joined, parentOf } from '../components/places.ts'
 import { useVirtualizer, withItem } from '../components/virtual.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { useFolderTree, type FolderNode } from './folder-tree.ts'
 import { makeFolder } from './new-folder-dialog.tsx'
+
+const texts = textsOf('files', 'changes')
 
 /** Height of a folder, and its indentation for each level, in pixels. */
 const rowHeight = 32

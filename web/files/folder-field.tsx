@@ -1,8 +1,10 @@
 /** A field for the path of a folder, with a tree from which it can be chosen. */
 import { useState } from 'preact/hooks'
 import { ApiError, post, type Data, type ErrorName } from '../api/client.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { FolderChooser } from './folder-chooser.tsx'
+
+const texts = textsOf('changes')
 
 interface FolderFieldProps {
   readonly label: string

@@ -3,8 +3,11 @@ import { useQueries } from '@tanstack/preact-query'
 import { post } from '../api/client.ts'
 import { messageOf } from '../components/error-text.ts'
 import { joined } from '../components/places.ts'
-import { texts } from '../texts.ts'
+import { byName } from '../texts/format.ts'
+import { textsOf } from '../texts/texts.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
+
+const texts = textsOf('common', 'files')
 
 export interface FolderNode {
   readonly path: string
@@ -18,8 +21,6 @@ export interface FolderNode {
   /** Why its folders are not shown. */
   readonly problem?: string
 }
-
-const byName = new Intl.Collator(undefined, { numeric: true })
 
 /** The folders in the order in which they are shown. `expanded`: paths. */
 export function useFolderTree(expanded: ReadonlySet<string>): readonly FolderNode[] {

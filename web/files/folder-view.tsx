@@ -1,13 +1,12 @@
 /** A folder: its actions, its notes and its entries. */
-import { lazy } from 'preact/compat'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { Failure } from '../components/failure.tsx'
-import { Loaded } from '../components/loaded.tsx'
+import { Loaded, part } from '../components/loaded.tsx'
 import { addressOf, parentOf } from '../components/places.ts'
 import { nameIn, useSource } from '../entries/source.ts'
 import type { Me } from '../session/me.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { folderActions, type Change } from './actions.ts'
 import { AskFolderPassword, isDenied } from './ask-folder-password.tsx'
 import { FileGrid, focusFiles, type Point } from './file-grid.tsx'
@@ -18,8 +17,10 @@ import { rightsIn } from './rights.ts'
 import { selection } from './selection.ts'
 import { Toolbar } from './toolbar.tsx'
 
-const ChangeDialog = lazy(() => import('./changes.tsx'))
-const ContextMenu = lazy(() => import('./context-menu.tsx'))
+const texts = textsOf('files')
+
+const ChangeDialog = part(() => import('./changes.tsx'))
+const ContextMenu = part(() => import('./context-menu.tsx'))
 
 /** The changes that keys start. */
 const changeOfKey: Readonly<Record<string, Change>> = { F2: 'rename', Delete: 'remove' }

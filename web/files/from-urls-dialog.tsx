@@ -5,8 +5,10 @@ import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
 import { report } from '../components/notices.tsx'
 import { useRows } from '../components/rows.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import type { ChangeProps } from './change.ts'
+
+const texts = textsOf('files', 'changes')
 
 /** The tool that is part of the server. */
 const ownTool = 'SimpleHttp'

@@ -1,8 +1,10 @@
 /** One entry of the grid: a row of a list, or a tile. */
-import { formatSize, formatTime } from '../components/format.ts'
-import { texts } from '../texts.ts'
+import { formatSize, formatTime, list } from '../texts/format.ts'
+import { textsOf } from '../texts/texts.ts'
 import { EntryIcon, Thumbnail } from '../entries/entry-icon.tsx'
 import type { Entry } from '../entries/folder.ts'
+
+const texts = textsOf('common', 'files')
 
 interface GridRowProps {
   readonly index: number
@@ -61,7 +63,7 @@ export function GridRow(props: GridRowProps) {
 
 function labelOf({ name, is_dir: isFolder, size, modified, unreadable }: Entry): string {
   const facts = [isFolder ? texts.files.folder : formatSize(size), formatTime(modified)]
-  return [name, ...facts, unreadable === true && texts.files.unreadable].filter(Boolean).join(', ')
+  return list([name, ...facts, unreadable === true && texts.files.unreadable])
 }
 
 function RowCells({ entry }: { readonly entry: Entry }) {

@@ -1,8 +1,10 @@
 /** The head of a folder's list: a box that selects all entries, and the columns as buttons that sort by them. */
 import { ArrowDown, ArrowUp } from 'lucide-preact'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { sorting, type SortColumn } from '../entries/folder.ts'
 import { clearSelection, selection } from './selection.ts'
+
+const texts = textsOf('files')
 
 const columns: readonly SortColumn[] = ['name', 'size', 'modified']
 

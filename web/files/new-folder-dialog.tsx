@@ -4,10 +4,12 @@ import { post } from '../api/client.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { report } from '../components/notices.tsx'
 import { joined } from '../components/places.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { plainly, type ChangeProps } from './change.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { showChanges } from '../entries/folder.ts'
+
+const texts = textsOf('files', 'changes')
 
 export function NewFolderDialog({ path, onClose }: ChangeProps) {
   const [name, setName] = useState('')

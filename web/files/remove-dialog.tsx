@@ -3,9 +3,11 @@ import { post } from '../api/client.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { report } from '../components/notices.tsx'
 import { VirtualList } from '../components/virtual-list.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { useBatches, type ChangeProps } from './change.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
+
+const texts = textsOf('files', 'changes')
 
 export function RemoveDialog({ path, names, onClose }: ChangeProps) {
   const batches = useBatches()

@@ -4,11 +4,13 @@ import { post } from '../api/client.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { report } from '../components/notices.tsx'
 import { joined } from '../components/places.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { plainly, type ChangeProps } from './change.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { entryInMemory, showChanges } from '../entries/folder.ts'
 import { select } from './selection.ts'
+
+const texts = textsOf('files', 'changes')
 
 export function RenameDialog({ path, name: oldName, onClose }: ChangeProps & { readonly name: string }) {
   const [name, setName] = useState(oldName)

@@ -17,9 +17,11 @@ import {
 } from 'lucide-preact'
 import { useEffect, useState } from 'preact/hooks'
 import { reporting } from '../components/notices.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { UploadButtons } from '../uploads/upload-buttons.tsx'
 import type { Action, Actions } from './actions.ts'
+
+const texts = textsOf('files')
 
 /** Milliseconds without a key press after which the filter is applied. */
 const filterDelay = 200

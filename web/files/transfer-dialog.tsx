@@ -4,10 +4,12 @@ import { post } from '../api/client.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { report } from '../components/notices.tsx'
 import { isWithin, joined } from '../components/places.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { useBatches, type ChangeProps } from './change.ts'
 import { FolderChooser } from './folder-chooser.tsx'
 import { folderPasswords } from '../session/folder-passwords.ts'
+
+const texts = textsOf('common', 'files', 'changes')
 
 /** What happens to an entry whose name exists in the target. 'merge': into an existing folder, without its files. */
 type Conflict = 'refuse' | 'replace' | 'skip' | 'merge'

@@ -3,7 +3,9 @@ import { useQuery } from '@tanstack/preact-query'
 import { Failure } from '../components/failure.tsx'
 import { NoSuchPage, Page } from '../components/page.tsx'
 import Markdown from '../viewers/markdown.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common')
 
 const folder = '/docs/'
 

@@ -4,8 +4,10 @@ import { askWhoIsSignedIn } from '../api/queries.ts'
 import { textOf } from '../components/form-values.ts'
 import { reporting } from '../components/notices.tsx'
 import type { Me } from '../session/me.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { PasswordForm } from './password-form.tsx'
+
+const texts = textsOf('profile')
 
 export function Account({ me }: { readonly me: Me }) {
   async function rename(event: SubmitEvent): Promise<void> {

@@ -8,12 +8,14 @@ import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { EndField } from '../components/end-field.tsx'
 import { Failure } from '../components/failure.tsx'
-import { formatTime } from '../components/format.ts'
+import { formatTime, list } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { change, changed, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
 import { FolderField } from '../files/folder-field.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common', 'profile')
 
 /** The protocols that accept app passwords, as people name them. */
 const protocols: Readonly<Record<(typeof appPasswordProtocols)[number], string>> = { webdav: 'WebDAV', sftp: 'SFTP' }
@@ -45,7 +47,7 @@ export function AppPasswords() {
           columns={{
             [profile.appPasswordName]: ({ name }) => name,
             [profile.protocols]: (row) =>
-              row.protocols.map(protocolText).join(', ') + (row.read_only ? ` (${profile.readOnly})` : ''),
+              list(row.protocols.map(protocolText)) + (row.read_only ? ` (${profile.readOnly})` : ''),
             [profile.appPasswordFolder]: ({ folder }) => folder,
             [profile.expires]: ({ expires }) => (expires === null ? profile.never : formatTime(expires)),
             [profile.added]: ({ added_time: added }) => formatTime(added),

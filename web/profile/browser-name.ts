@@ -1,4 +1,5 @@
 /** The name of a browser for people, from its header `User-Agent`. */
+import { list } from '../texts/format.ts'
 
 /** What the header of each browser holds, the more special ones first: all of them pretend to be others. */
 const browsers = [
@@ -22,7 +23,7 @@ const systems = [
 export function browserOf(userAgent: string): string {
   const browser = named(browsers, userAgent)
   const system = named(systems, userAgent)
-  return browser === undefined ? userAgent : [browser, system].filter(Boolean).join(', ')
+  return browser === undefined ? userAgent : list([browser, system])
 }
 
 function named(names: readonly (readonly [mark: string, name: string])[], userAgent: string): string | undefined {

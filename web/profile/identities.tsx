@@ -1,12 +1,14 @@
 /** The identities at providers by which the user signs in. */
 import { get, post, type Data } from '../api/client.ts'
 import { Failure } from '../components/failure.tsx'
-import { formatTime } from '../components/format.ts'
+import { formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { change, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
 import { ProviderLink, useSingleSignOn } from '../session/single-sign-on.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('profile')
 
 type Identity = Data<'/api/me/identities'>[number]
 

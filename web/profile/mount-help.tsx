@@ -7,7 +7,9 @@ import { Failure } from '../components/failure.tsx'
 import { useRows } from '../components/rows.ts'
 import type { Me } from '../session/me.ts'
 import { may } from '../session/permissions.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common', 'mount')
 
 const systems = ['windows', 'macos', 'linux'] as const
 type System = (typeof systems)[number]

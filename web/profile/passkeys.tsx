@@ -4,15 +4,17 @@ import { ApiError, get, post, type Data } from '../api/client.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
-import { formatTime } from '../components/format.ts'
+import { formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { report } from '../components/notices.tsx'
 import { change, changed, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
 import { CodeField } from '../session/code-field.tsx'
 import { registerPasskey, usePasskeysOn } from '../session/passkey.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { browserOf } from './browser-name.ts'
+
+const texts = textsOf('common', 'files', 'profile', 'session')
 
 type Passkey = Data<'/api/authn/getcredentials'>[number]
 

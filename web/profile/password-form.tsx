@@ -5,7 +5,9 @@ import { askWhoIsSignedIn } from '../api/queries.ts'
 import { textOf } from '../components/form-values.ts'
 import { reportFailure, reporting } from '../components/notices.tsx'
 import { signIn, type Me } from '../session/me.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('profile')
 
 export function PasswordForm({ me }: { readonly me: Me }) {
   const [busy, setBusy] = useState(false)

@@ -2,7 +2,7 @@
 import { Page } from '../components/page.tsx'
 import type { Me } from '../session/me.ts'
 import { may } from '../session/permissions.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { Account } from './account.tsx'
 import { AppPasswords } from './app-passwords.tsx'
 import { Identities } from './identities.tsx'
@@ -12,6 +12,8 @@ import { Sessions } from './sessions.tsx'
 import { SshKeys } from './ssh-keys.tsx'
 import { TwoStep } from './two-step.tsx'
 import '../styles/lists.css'
+
+const texts = textsOf('common', 'mount')
 
 export default function ProfilePage({ me }: { readonly me: Me }) {
   return (

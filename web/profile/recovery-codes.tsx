@@ -5,7 +5,9 @@ import { Copyable } from '../components/copyable.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
 import { changed, useRows } from '../components/rows.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('profile')
 
 const rowsKey = 'recovery codes'
 

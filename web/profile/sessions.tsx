@@ -2,13 +2,15 @@
 import { get, post, type Data } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
 import { Failure } from '../components/failure.tsx'
-import { formatTime } from '../components/format.ts'
+import { formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { reporting } from '../components/notices.tsx'
 import { change, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { browserOf } from './browser-name.ts'
+
+const texts = textsOf('profile')
 
 type Session = Data<'/api/me/session/list'>['content'][number]
 

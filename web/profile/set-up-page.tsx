@@ -4,9 +4,11 @@ import { reporting } from '../components/notices.tsx'
 import { Page } from '../components/page.tsx'
 import { SessionEnded } from '../components/session-ended.ts'
 import { signOut, type Me } from '../session/me.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { TwoStep } from './two-step.tsx'
 import '../styles/lists.css'
+
+const texts = textsOf('session', 'profile')
 
 interface SetUpPageProps {
   readonly me: Me

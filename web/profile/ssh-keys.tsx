@@ -4,12 +4,14 @@ import { get, post, type Data } from '../api/client.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
-import { formatTime } from '../components/format.ts'
+import { formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { report } from '../components/notices.tsx'
 import { change, changed, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common', 'profile')
 
 type Key = Data<'/api/me/sshkey/list'>['content'][number]
 

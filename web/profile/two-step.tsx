@@ -7,8 +7,10 @@ import { Dialog } from '../components/dialog.tsx'
 import { report, reporting } from '../components/notices.tsx'
 import { CodeField } from '../session/code-field.tsx'
 import type { Me } from '../session/me.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { RecoveryCodes } from './recovery-codes.tsx'
+
+const texts = textsOf('common', 'profile')
 
 export function TwoStep({ me }: { readonly me: Me }) {
   const [generated, setGenerated] = useState<Data<'/api/auth/2fa/generate'>>()

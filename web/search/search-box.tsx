@@ -1,7 +1,9 @@
 /** The field that searches the index. */
 import { useLocation, useSearch } from 'wouter-preact'
 import { textOf } from '../components/form-values.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common')
 
 export function SearchBox() {
   const [, navigate] = useLocation()

@@ -4,11 +4,13 @@ import { Link, useSearch } from 'wouter-preact'
 import { ApiError, post, type Data } from '../api/client.ts'
 import { EntryIcon } from '../entries/entry-icon.tsx'
 import { Failure } from '../components/failure.tsx'
-import { formatSize } from '../components/format.ts'
+import { formatSize } from '../texts/format.ts'
 import { Page } from '../components/page.tsx'
 import { addressOf, joined } from '../components/places.ts'
 import { isAdmin, type Me } from '../session/me.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common', 'search')
 
 type Found = Data<'/api/fs/search'>['content'][number]
 

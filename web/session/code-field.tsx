@@ -1,6 +1,8 @@
 /** The field for a one-time code, or a recovery code. */
 import { useEffect, useId, useState } from 'preact/hooks'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('session')
 
 interface CodeFieldProps {
   readonly value: string

@@ -6,11 +6,13 @@ import { ApiError, get, post } from '../api/client.ts'
 import { question } from '../api/recent-sign-in.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { messageOf } from '../components/error-text.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { CodeField } from './code-field.tsx'
 import type { Me } from './me.ts'
 import { confirmByPasskey, usePasskeysOn } from './passkey.ts'
 import { ProviderLink, useSingleSignOn } from './single-sign-on.tsx'
+
+const texts = textsOf('session')
 
 /** The dialog, while a request waits for it. */
 export function ConfirmSignIn({ me }: { readonly me: Me }) {

@@ -2,7 +2,9 @@
 import { Link, useLocation } from 'wouter-preact'
 import { get, post } from '../api/client.ts'
 import { change, useRows } from '../components/rows.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common', 'admin')
 
 const setting = 'first_run_done'
 const key = 'first run'
@@ -15,9 +17,9 @@ export function FirstRun() {
   const [location] = useLocation()
   if (isDone !== false || location === firstStepsAddress) return null
   return (
-    <aside class="first-run" aria-label={texts.admin.pages.start}>
+    <aside class="first-run" aria-label={texts.pages.start}>
       <span>
-        {texts.admin.start.offer} <Link href={firstStepsAddress}>{texts.admin.pages.start}</Link>
+        {texts.start.offer} <Link href={firstStepsAddress}>{texts.pages.start}</Link>
       </span>
       <button type="button" onClick={() => void endFirstRun()}>
         {texts.close}

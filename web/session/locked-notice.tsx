@@ -1,7 +1,9 @@
 /** Tells that the address of the user is locked after failed sign-ins, and counts down until it may try again. */
 import { useEffect, useState } from 'preact/hooks'
-import { formatDuration } from '../components/format.ts'
-import { texts } from '../texts.ts'
+import { formatDuration } from '../texts/format.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('session')
 
 /** `until`: in milliseconds since 1970. */
 export function LockedNotice({ until }: { readonly until: number }) {

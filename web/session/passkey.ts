@@ -2,7 +2,9 @@
 import { useQuery } from '@tanstack/preact-query'
 import { get, post, type Data } from '../api/client.ts'
 import type { components } from '../api/schema.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('session')
 
 /** What has begun, and waits for the answer of an authenticator. */
 type PasskeyRequest = Data<'/api/authn/webauthn_begin_login'>

@@ -5,12 +5,14 @@ import { useLocation, useSearch } from 'wouter-preact'
 import { ApiError, get } from '../api/client.ts'
 import { messageOf } from '../components/error-text.ts'
 import { textOf } from '../components/form-values.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { CodeField } from './code-field.tsx'
 import { LockedNotice } from './locked-notice.tsx'
 import { signIn, signInBy } from './me.ts'
 import { answerOf, offeredPasskey, openSessionByPasskey, usePasskeysOn, type PasskeyAnswer } from './passkey.ts'
 import { ProviderLink, useSingleSignOn } from './single-sign-on.tsx'
+
+const texts = textsOf('common', 'session')
 
 /** What stands in the way of signing in. */
 type Refusal = { readonly text: string } | { readonly lockedUntil: number }

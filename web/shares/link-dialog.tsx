@@ -6,10 +6,12 @@ import { copyText } from '../components/copy-text.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { reporting } from '../components/notices.tsx'
 import { useRows } from '../components/rows.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { qrCode } from './qr-code.ts'
 import { shareLink, type Share } from './share.ts'
 import '../styles/lists.css'
+
+const texts = textsOf('shares')
 
 interface LinkDialogProps {
   readonly share: Share

@@ -4,10 +4,12 @@ import { post } from '../api/client.ts'
 import { inTree } from '../components/places.ts'
 import { changed } from '../components/rows.ts'
 import type { Me } from '../session/me.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { LinkDialog } from './link-dialog.tsx'
 import { ShareForm } from './share-form.tsx'
 import { namesOf, sentShare, sharesKey, type EditedShare, type Share } from './share.ts'
+
+const texts = textsOf('shares')
 
 interface ShareDialogProps {
   readonly me: Me

@@ -7,10 +7,12 @@ import { Dialog } from '../components/dialog.tsx'
 import { EndField } from '../components/end-field.tsx'
 import type { Me } from '../session/me.ts'
 import { may } from '../session/permissions.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { editedShare, randomCode, type EditedShare, type Share } from './share.ts'
 import { TextField } from './text-field.tsx'
 import '../styles/lists.css'
+
+const texts = textsOf('shares', 'accounts')
 
 interface ShareFormProps {
   readonly me: Me
@@ -122,7 +124,7 @@ export function ShareForm({ me, title, action, share, count, hasFiles, onSave, o
           />
           <TextField
             label={shares.allowFrom}
-            hint={texts.admin.users.allowFromHint}
+            hint={texts.users.allowFromHint}
             rows={2}
             value={edited.networks}
             onValue={(networks) => set({ networks })}

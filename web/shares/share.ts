@@ -3,7 +3,9 @@ import type { Data } from '../api/client.ts'
 import { ShareMode } from '../api/schema.ts'
 import { linesOf } from '../components/form-values.ts'
 import { addressOf, basePath, nameOf, topOfShare } from '../components/places.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common', 'files', 'shares')
 
 export type Share = Data<'/api/share/list'>['content'][number]
 
@@ -80,7 +82,7 @@ export function shareLink({ id }: Pick<Share, 'id'>): { readonly server: string;
 export function namesOf(paths: readonly string[]): string {
   const [first] = paths
   if (first === undefined) return texts.shares.outsideBase
-  return texts.shares.filesOf([nameOf(first) || texts.files.home], paths.length - 1)
+  return texts.andMore([nameOf(first) || texts.files.home], paths.length - 1)
 }
 
 /** Characters that nobody confuses. There are 32 of them, so that each is as likely as the others. */

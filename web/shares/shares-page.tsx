@@ -6,7 +6,7 @@ import { ShareMode } from '../api/schema.ts'
 import { copyText } from '../components/copy-text.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Failure } from '../components/failure.tsx'
-import { formatSize, formatTime } from '../components/format.ts'
+import { formatSize, formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { reporting } from '../components/notices.tsx'
 import { Page } from '../components/page.tsx'
@@ -14,11 +14,13 @@ import { parentOf } from '../components/places.ts'
 import { change, changed } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
 import { isAdmin, type Me } from '../session/me.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { LinkDialog } from './link-dialog.tsx'
 import { ShareForm } from './share-form.tsx'
 import { namesOf, sentShare, shareLink, sharesKey, type EditedShare, type Share } from './share.ts'
 import '../styles/lists.css'
+
+const texts = textsOf('common', 'files', 'shares')
 
 const pageLength = 100
 

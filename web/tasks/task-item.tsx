@@ -2,12 +2,14 @@
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
 import { TaskState } from '../api/schema.ts'
-import { formatSize, formatTime } from '../components/format.ts'
+import { formatSize, formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { reporting } from '../components/notices.tsx'
 import { change } from '../components/rows.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { isUnfinished, rowsKey, type Task, type TaskApi } from './task.ts'
+
+const texts = textsOf('common', 'tasks')
 
 interface TaskProps {
   readonly api: TaskApi
@@ -24,7 +26,7 @@ export function TaskItem({ api, task }: TaskProps) {
         {state === TaskState.running && (
           <>
             <progress aria-label={name} max={100} value={progress} />
-            <span class="muted">{texts.tasks.progress(progress, formatSize(bytes))}</span>
+            <span class="muted">{texts.tasks.progress(progress / 100, formatSize(bytes))}</span>
           </>
         )}
         {task.end_time !== null && <time class="muted">{formatTime(task.end_time)}</time>}

@@ -6,10 +6,12 @@ import { Failure } from '../components/failure.tsx'
 import { Page } from '../components/page.tsx'
 import { change, changed } from '../components/rows.ts'
 import { isAdmin, type Me } from '../session/me.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { TaskItem } from './task-item.tsx'
 import { isUnfinished, kinds, rowsKey, type Task, type TaskApi } from './task.ts'
 import '../styles/lists.css'
+
+const texts = textsOf('common', 'tasks')
 
 /** Milliseconds between two requests of a list. */
 const pollInterval = { undone: 1000, done: 3000 } as const

@@ -8,10 +8,12 @@ import { post } from '../api/client.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { shareTop } from '../components/places.ts'
-import { formatSize, formatTime } from '../components/format.ts'
-import { texts } from '../texts.ts'
+import { formatSize, formatTime, list } from '../texts/format.ts'
+import { textsOf } from '../texts/texts.ts'
 import { cancelConflict, resolveConflict } from './upload-queue.ts'
 import type { ConflictChoice, Upload } from './upload.ts'
+
+const texts = textsOf('common', 'uploads')
 
 export function ConflictDialog({ upload }: { readonly upload: Upload }) {
   const [toAll, setToAll] = useState(false)
@@ -48,5 +50,5 @@ export function ConflictDialog({ upload }: { readonly upload: Upload }) {
 }
 
 function factsOf(size: number, time: string): string {
-  return [formatSize(size), formatTime(time)].filter((fact) => fact !== '').join(', ')
+  return list([formatSize(size), formatTime(time)])
 }

@@ -1,9 +1,11 @@
 /** The page as a target of dropped files and folders. */
 import { useEffect, useState } from 'preact/hooks'
 import { reportFailure } from '../components/notices.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { droppedFiles } from './chosen-files.ts'
 import { dropFolder, startUploads, type DropFolder } from './start-uploads.ts'
+
+const texts = textsOf('uploads')
 
 export function DropTarget() {
   const [isOver, setOver] = useState(false)

@@ -1,28 +1,33 @@
 /** Why an upload has failed, in plain words. */
 import { ApiError, isSignedOut, type ErrorName } from '../api/client.ts'
 import { messageOf } from '../components/error-text.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 
-const byName: Readonly<Partial<Record<ErrorName, string>>> = {
-  denied: texts.uploads.denied,
-  exists: texts.uploads.exists,
-  unreachable: texts.uploads.lost,
-  too_large: texts.uploads.tooLarge,
-  locked: texts.uploads.locked,
-  no_space: texts.uploads.noSpace,
-  is_folder: texts.uploads.isFolder,
-  not_folder: texts.uploads.parentIsFile,
-  system_file: texts.uploads.systemFile,
-  share_full: texts.uploads.shareFull,
-  share_not_writable: texts.uploads.denied,
-  share_missing: texts.failures.shareMissing,
-  share_ended: texts.failures.shareEnded,
-  share_code_wrong: texts.files.shareCode.wrong,
+const texts = textsOf('errors', 'files', 'uploads')
+
+function textByName(): Readonly<Partial<Record<ErrorName, string>>> {
+  const { uploads, failures, files } = texts
+  return {
+    denied: uploads.denied,
+    exists: uploads.exists,
+    unreachable: uploads.lost,
+    too_large: uploads.tooLarge,
+    locked: uploads.locked,
+    no_space: uploads.noSpace,
+    is_folder: uploads.isFolder,
+    not_folder: uploads.parentIsFile,
+    system_file: uploads.systemFile,
+    share_full: uploads.shareFull,
+    share_not_writable: uploads.denied,
+    share_missing: failures.shareMissing,
+    share_ended: failures.shareEnded,
+    share_code_wrong: files.shareCode.wrong,
+  }
 }
 
 export function failureText(error: unknown): string {
   if (error instanceof DOMException) return texts.uploads.unreadable
   if (!(error instanceof ApiError)) return messageOf(error)
   if (isSignedOut(error)) return texts.uploads.signedOut
-  return (error.error && byName[error.error]) ?? texts.uploads.refused(error.message)
+  return (error.error && textByName()[error.error]) ?? texts.uploads.refused(error.message)
 }

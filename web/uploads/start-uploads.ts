@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals'
 import { ApiError } from '../api/client.ts'
 import { reporting } from '../components/notices.tsx'
+import { withTexts } from '../texts/texts.ts'
 import type { Chosen } from './chosen-files.ts'
 
 /** Whether there have been uploads since the page was loaded. */
@@ -20,7 +21,7 @@ export const dropFolder = signal<DropFolder>()
 export async function startUploads(folder: string, chosen: AsyncIterable<Chosen>): Promise<void> {
   await reporting(
     (async () => {
-      const { addUploads } = await import('./upload-queue.ts').catch((error: unknown) => {
+      const { addUploads } = await withTexts(import('./upload-queue.ts')).catch((error: unknown) => {
         throw new ApiError(String(error), 'unreachable')
       })
       hasUploads.value = true

@@ -1,9 +1,11 @@
 /** The buttons that choose files, or a folder with its content, for upload to the folder that is shown. */
 import { FolderUp, Upload } from 'lucide-preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { chosenFiles } from './chosen-files.ts'
 import { dropFolder, startUploads } from './start-uploads.ts'
+
+const texts = textsOf('files', 'uploads')
 
 interface UploadButtonsProps {
   readonly path: string

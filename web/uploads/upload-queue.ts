@@ -5,7 +5,7 @@ import { isSignedOut, isUnreachable } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
 import { report } from '../components/notices.tsx'
 import { joined } from '../components/places.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import type { Chosen } from './chosen-files.ts'
 import { isConflict } from './conflict.ts'
 import { failureText } from './failure-text.ts'
@@ -14,6 +14,8 @@ import { serverAnswers } from './reconnect.ts'
 import { discard, store } from './store.ts'
 import { addToList, allUploads, removeFromList, setSent, showChange } from './upload-list.ts'
 import { Upload, type Batch, type ConflictChoice, type UploadState } from './upload.ts'
+
+const texts = textsOf('uploads')
 
 /** Browsers open six connections to a server: these leave two to the pages. */
 const concurrentUploads = 4

@@ -2,13 +2,15 @@
 import { Pause, Play, RotateCw, X } from 'lucide-preact'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { formatDuration, formatSize, formatSpeed } from '../components/format.ts'
+import { formatDuration, formatSize, formatSpeed } from '../texts/format.ts'
 import { shareTop } from '../components/places.ts'
 import { VirtualList } from '../components/virtual-list.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { holdOrder, shownUploads } from './upload-list.ts'
 import { cancel, pause, resume, retry } from './upload-queue.ts'
 import type { Upload, UploadState } from './upload.ts'
+
+const texts = textsOf('uploads')
 
 /** The height of a row in pixels. */
 const rowHeight = 60

@@ -1,13 +1,15 @@
 /** The region with the progress of all uploads. */
 import { useContext, useEffect, useId, useState } from 'preact/hooks'
 import { ChevronDown, ChevronUp, X } from 'lucide-preact'
-import { formatDuration, formatSize, formatSpeed } from '../components/format.ts'
+import { formatDuration, formatSize, formatSpeed } from '../texts/format.ts'
 import { SessionEnded } from '../components/session-ended.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { ConflictDialog } from './conflict-dialog.tsx'
 import { shownConflict, summary, type Summary } from './upload-list.ts'
 import { UploadRows } from './upload-rows.tsx'
 import { belongTo, cancelAll, clear, owner, pauseAll, resumeAll, retryAll } from './upload-queue.ts'
+
+const texts = textsOf('common', 'uploads')
 
 export interface UploadsProps {
   /** The name of the user whose uploads they are; empty for visitors of a share. */

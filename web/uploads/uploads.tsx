@@ -1,12 +1,11 @@
 /** Uploads on every page: what is dropped, and the region with their progress, which is loaded with the first one. */
-import { lazy } from 'preact/compat'
-import { Loaded } from '../components/loaded.tsx'
+import { Loaded, part } from '../components/loaded.tsx'
 import { DropTarget } from './drop-target.tsx'
 import { hasUploads } from './start-uploads.ts'
 import type { UploadsProps } from './uploads-region.tsx'
 import './uploads.css'
 
-const UploadsRegion = lazy(() => import('./uploads-region.tsx'))
+const UploadsRegion = part(() => import('./uploads-region.tsx'))
 
 export function Uploads(props: UploadsProps) {
   return (

@@ -1,26 +1,27 @@
 /** The page of a file: its content if the console can show it, and its facts. */
 import { Download, History, Link2, Share2 } from 'lucide-preact'
-import { lazy } from 'preact/compat'
 import { useState } from 'preact/hooks'
 import type { Data } from '../api/client.ts'
 import { EntryIcon } from '../entries/entry-icon.tsx'
-import { formatSize, formatTime } from '../components/format.ts'
-import { Loaded } from '../components/loaded.tsx'
+import { formatSize, formatTime, list } from '../texts/format.ts'
+import { Loaded, part } from '../components/loaded.tsx'
 import { parentOf } from '../components/places.ts'
 import { useSource } from '../entries/source.ts'
 import { isGuest, type Me } from '../session/me.ts'
 import { may } from '../session/permissions.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { MediaView } from './media-view.tsx'
 import { viewerOf } from './viewer.ts'
 import '../styles/viewers.css'
 
-const LinkDialog = lazy(async () => ({ default: (await import('./link-dialog.tsx')).LinkDialog }))
-const HistoryDialog = lazy(async () => ({ default: (await import('./history-dialog.tsx')).HistoryDialog }))
-const ShareDialog = lazy(async () => ({ default: (await import('../shares/share-dialog.tsx')).ShareDialog }))
-const PictureView = lazy(() => import('./picture-view.tsx'))
-const TextView = lazy(() => import('./text-view.tsx'))
-const PdfView = lazy(() => import('./pdf-view.tsx'))
+const texts = textsOf('files', 'viewers')
+
+const LinkDialog = part(async () => ({ default: (await import('./link-dialog.tsx')).LinkDialog }))
+const HistoryDialog = part(async () => ({ default: (await import('./history-dialog.tsx')).HistoryDialog }))
+const ShareDialog = part(async () => ({ default: (await import('../shares/share-dialog.tsx')).ShareDialog }))
+const PictureView = part(() => import('./picture-view.tsx'))
+const TextView = part(() => import('./text-view.tsx'))
+const PdfView = part(() => import('./pdf-view.tsx'))
 
 export type ShownFile = Data<'/api/fs/get'>
 
@@ -40,7 +41,7 @@ export function FilePage({ path, file, me }: FilePageProps) {
       <header class="toolbar">
         <EntryIcon entry={file} />
         <h1>{file.name}</h1>
-        <span class="muted">{[formatSize(file.size), formatTime(file.modified)].filter(Boolean).join(', ')}</span>
+        <span class="muted">{list([formatSize(file.size), formatTime(file.modified)])}</span>
         <span class="space" />
         {me && !isGuest(me) && (
           <button type="button" onClick={() => setDialog('history')}>

@@ -4,12 +4,14 @@ import { post, type Data } from '../api/client.ts'
 import { actorText, kindText, originText } from '../components/event-text.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
-import { formatSize, formatTime } from '../components/format.ts'
+import { formatSize, formatTime, list } from '../texts/format.ts'
 import { nameOf } from '../components/places.ts'
 import { Table } from '../components/table.tsx'
 import { folderPasswords } from '../session/folder-passwords.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import '../styles/lists.css'
+
+const texts = textsOf('common', 'events')
 
 type HistoryEvent = Data<'/api/fs/history'>['content'][number]
 
@@ -54,5 +56,5 @@ export function HistoryDialog({ path, onClose }: { readonly path: string; readon
 /** `replaced a file, 5 kilobytes`, with both paths of a move or copy. */
 function whatOf({ kind, size, path, target }: HistoryEvent): string {
   const paths = target === null ? '' : [path, target].filter(Boolean).join(' → ')
-  return [kindText(kind), size !== null && formatSize(size), paths].filter(Boolean).join(', ')
+  return list([kindText(kind), size !== null && formatSize(size), paths])
 }

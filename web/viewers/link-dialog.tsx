@@ -5,11 +5,13 @@ import { post } from '../api/client.ts'
 import { copyText } from '../components/copy-text.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { messageOf } from '../components/error-text.ts'
-import { formatTime } from '../components/format.ts'
+import { formatTime } from '../texts/format.ts'
 import { report } from '../components/notices.tsx'
 import { joined } from '../components/places.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
+
+const texts = textsOf('files', 'changes')
 
 /** Choices of the validity in seconds; 0: for ever. */
 const validities = { hour: 3600, day: 86400, week: 604800, month: 2592000, never: 0 } as const

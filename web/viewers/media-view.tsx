@@ -1,9 +1,11 @@
 /** A video or a sound. The browser seeks in it by requests for ranges. */
 import { useState } from 'preact/hooks'
 import { joined } from '../components/places.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import type { ShownFile } from './file-page.tsx'
 import { useSource } from '../entries/source.ts'
+
+const texts = textsOf('viewers')
 
 interface MediaViewProps {
   readonly kind: 'video' | 'audio'

@@ -1,8 +1,7 @@
 /** The readme and the header of a folder, which its rule defines: Markdown, or a URL where it is. */
-import { lazy } from 'preact/compat'
-import { Loaded } from '../components/loaded.tsx'
+import { Loaded, part } from '../components/loaded.tsx'
 
-const Markdown = lazy(() => import('./markdown.tsx'))
+const Markdown = part(() => import('./markdown.tsx'))
 
 /** `path`: the folder, to which relative links refer. */
 export function Notes({ text, path }: { readonly text: string; readonly path: string }) {

@@ -3,7 +3,9 @@ import { getDocument, GlobalWorkerOptions, type PDFDocumentProxy } from 'pdfjs-d
 import workerFile from 'pdfjs-dist/build/pdf.worker.min.mjs?file'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Failure } from '../components/failure.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common', 'viewers')
 
 GlobalWorkerOptions.workerSrc = new URL(workerFile, import.meta.url).href
 

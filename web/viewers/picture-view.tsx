@@ -3,8 +3,10 @@ import { ChevronLeft, ChevronRight } from 'lucide-preact'
 import { useEffect, useState } from 'preact/hooks'
 import { Link, useLocation } from 'wouter-preact'
 import { addressOf } from '../components/places.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { useNeighbours } from './neighbours.ts'
+
+const texts = textsOf('viewers')
 
 interface PictureViewProps {
   readonly path: string

@@ -6,9 +6,11 @@ import { folderPasswords } from '../session/folder-passwords.ts'
 import { showChanges } from '../entries/folder.ts'
 import { report, reportFailure } from '../components/notices.tsx'
 import { parentOf } from '../components/places.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { CodeEditor } from './code-editor.tsx'
 import { useWarningBeforeLeaving } from './unsaved.ts'
+
+const texts = textsOf('common', 'viewers')
 
 export interface LoadedText {
   readonly text: string

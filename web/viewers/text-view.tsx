@@ -1,17 +1,19 @@
 /** A text file: as its source in an editor, or as the document that its Markdown describes. */
 import { useQuery } from '@tanstack/preact-query'
-import { lazy } from 'preact/compat'
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
 import { Right } from '../api/schema.ts'
 import { useSource } from '../entries/source.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { Failure } from '../components/failure.tsx'
+import { part } from '../components/loaded.tsx'
 import { parentOf } from '../components/places.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { TextEditor, type LoadedText } from './text-editor.tsx'
 
-const Markdown = lazy(() => import('./markdown.tsx'))
+const texts = textsOf('common', 'viewers')
+
+const Markdown = part(() => import('./markdown.tsx'))
 
 interface TextViewProps {
   readonly path: string

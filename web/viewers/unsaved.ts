@@ -1,6 +1,8 @@
 /** Asks before the user leaves what is not saved. */
 import { useEffect } from 'preact/hooks'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('viewers')
 
 /**
  * The part of the Navigation API (HTML Standard, section 7.2.6) that is used here. TypeScript does not declare it yet.

@@ -2,9 +2,11 @@
 import { useEffect } from 'preact/hooks'
 import type { Data } from '../api/client.ts'
 import { useSource } from '../entries/source.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { UploadButtons } from '../uploads/upload-buttons.tsx'
 import { Notes } from '../viewers/notes.tsx'
+
+const texts = textsOf('common', 'shares')
 
 export function DropBox({ share }: { readonly share: Data<'/api/fs/get'> }) {
   const { top, name } = useSource()

@@ -12,9 +12,11 @@ import { AskFolderPassword, isDenied } from '../files/ask-folder-password.tsx'
 import { FilesPage, useEntry } from '../files/files-page.tsx'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { lastUser } from '../session/me.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { Uploads } from '../uploads/uploads.tsx'
 import { DropBox } from './drop-box.tsx'
+
+const texts = textsOf('common', 'shares')
 
 export default function SharePage() {
   useLocation()

@@ -5,12 +5,14 @@ import { get, post, type Data } from '../api/client.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { messageOf } from '../components/error-text.ts'
 import { Failure } from '../components/failure.tsx'
-import { formatTimeWithSeconds } from '../components/format.ts'
+import { formatTimeWithSeconds } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { changed } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { webhooksKey, type Webhook } from './webhook.ts'
+
+const texts = textsOf('common', 'audit', 'webhooks')
 
 type Delivery = Data<'/api/admin/webhook/deliveries'>['content'][number]
 /** Which events are sent again. None given: all that have failed. */
@@ -18,7 +20,7 @@ type Chosen = { readonly event_ids?: string[]; readonly from?: string; readonly 
 
 const pageLength = 100
 
-type State = keyof typeof texts.admin.webhooks.states
+type State = keyof typeof texts.webhooks.states
 
 interface DeliveriesDialogProps {
   readonly hook: Webhook
@@ -39,7 +41,7 @@ export function DeliveriesDialog({ hook: { id, name, enabled }, onClose }: Deliv
   const [to, setTo] = useState('')
   // A notice would be behind the dialog.
   const [outcome, setOutcome] = useState('')
-  const { webhooks, audit } = texts.admin
+  const { webhooks, audit } = texts
   const rows = data?.pages.flatMap(({ content }) => content) ?? []
   async function replay(chosen: Chosen): Promise<void> {
     try {
@@ -144,7 +146,7 @@ function TimeField({ label, value, onValue }: TimeFieldProps) {
 
 /** When it is attempted again. */
 function nextOf({ next }: Delivery): string {
-  return next === null ? texts.admin.webhooks.now : formatTimeWithSeconds(next)
+  return next === null ? texts.webhooks.now : formatTimeWithSeconds(next)
 }
 
 /** When, and what: as the body says, which is a CloudEvent. */

@@ -6,8 +6,10 @@ import { ChoiceList } from '../components/choice-list.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { linesOf } from '../components/form-values.ts'
 import { changed } from '../components/rows.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { chosenText, offeredKinds, webhooksKey, type Webhook } from './webhook.ts'
+
+const texts = textsOf('common', 'webhooks')
 
 interface WebhookFormProps {
   /** Absent: a new one. */
@@ -23,7 +25,7 @@ export function WebhookForm({ hook, onSecret, onClose }: WebhookFormProps) {
   const [kinds, setKinds] = useState<readonly string[]>(hook?.kinds ?? [])
   const [paths, setPaths] = useState(hook?.paths.join('\n') ?? '')
   const [enabled, setEnabled] = useState(hook?.enabled ?? true)
-  const { webhooks } = texts.admin
+  const { webhooks } = texts
   // A command may have chosen others.
   const [offered] = useState(() => [...new Set([...offeredKinds, ...kinds])])
   async function save(): Promise<void> {

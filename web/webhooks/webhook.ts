@@ -1,14 +1,15 @@
 /** A webhook, and the events that it can ask for. */
 import type { Data } from '../api/client.ts'
+import { EventKind } from '../api/schema.ts'
 import { kindText } from '../components/event-text.ts'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('events', 'audit')
 
 export type Webhook = Data<'/api/admin/webhook/list'>['content'][number]
 
 /** What the pages of the list are shown under. */
 export const webhooksKey = 'webhooks'
-
-const { kinds } = texts.events
 
 /** The beginnings of kinds that can be chosen, by the group that names them. */
 const beginnings = {
@@ -19,13 +20,13 @@ const beginnings = {
 } as const
 
 /** The kinds that the form offers. */
-export const offeredKinds: readonly string[] = [...Object.keys(beginnings), ...Object.keys(kinds)]
+export const offeredKinds: readonly string[] = [...Object.keys(beginnings), ...Object.values(EventKind)]
 
 /** A kind in plain words, or as it is if it is none that the form offers. */
 export function chosenText(kind: string): string {
   if (kind in beginnings) {
-    const group = texts.admin.audit.groups[beginnings[kind as keyof typeof beginnings]]
-    return `${texts.admin.audit.all(group)} (${kind})`
+    const group = texts.audit.groups[beginnings[kind as keyof typeof beginnings]]
+    return `${texts.audit.all(group)} (${kind})`
   }
   return kindText(kind)
 }

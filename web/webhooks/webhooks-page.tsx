@@ -11,10 +11,12 @@ import { report, reportFailure, reporting } from '../components/notices.tsx'
 import { Page } from '../components/page.tsx'
 import { change, changed, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
-import { texts } from '../texts.ts'
+import { textsOf } from '../texts/texts.ts'
 import { DeliveriesDialog } from './deliveries-dialog.tsx'
 import { WebhookForm } from './webhook-form.tsx'
 import { chosenText, webhooksKey, type Webhook } from './webhook.ts'
+
+const texts = textsOf('common', 'files', 'webhooks')
 
 /** Kinds and paths that a row names. */
 const mostNamed = 4
@@ -29,7 +31,7 @@ export function WebhooksPage() {
   const { data, error, refetch } = useRows(webhooksKey, () => get('/api/admin/webhook/list'))
   const [dialog, setDialog] = useState<OpenDialog | 'new'>()
   const [secret, setSecret] = useState<string>()
-  const { webhooks } = texts.admin
+  const { webhooks } = texts
   const close = () => setDialog(undefined)
   const open = dialog === 'new' ? undefined : dialog
   /** The webhook as it is now: it can be switched on or off while its dialog is open. */
@@ -40,7 +42,7 @@ export function WebhooksPage() {
     setSecret(made.secret)
   }
   return (
-    <Page title={texts.admin.pages.webhooks}>
+    <Page title={texts.pages.webhooks}>
       <p class="muted">
         {webhooks.about} <Link href="/@manual/webhooks">{webhooks.manual}</Link>
       </p>
@@ -51,7 +53,7 @@ export function WebhooksPage() {
       {data?.total === 0 && <p>{webhooks.none}</p>}
       {data && data.total > 0 && (
         <Table
-          caption={texts.admin.pages.webhooks}
+          caption={texts.pages.webhooks}
           rows={data.content}
           keyOf={({ id }) => id}
           columns={{
@@ -98,12 +100,12 @@ export function WebhooksPage() {
 
 function sends({ kinds, paths }: Webhook): string {
   const named = [...kinds.map(chosenText), ...paths]
-  if (named.length === 0) return texts.admin.webhooks.everything
+  if (named.length === 0) return texts.webhooks.everything
   return texts.andMore(named.slice(0, mostNamed), Math.max(0, named.length - mostNamed))
 }
 
 function State({ hook }: { readonly hook: Webhook }) {
-  const { webhooks } = texts.admin
+  const { webhooks } = texts
   const { enabled, disabled_reason: reason, waiting, failed } = hook
   return (
     <>
@@ -126,7 +128,7 @@ interface ActionsProps {
 }
 
 function Actions({ hook: { id, name, enabled }, onDialog }: ActionsProps) {
-  const { webhooks } = texts.admin
+  const { webhooks } = texts
   const button = (text: string, onClick: () => void) => <NamedButton text={text} of={name} onClick={onClick} />
   const switched = () => change(webhooksKey, post('/api/admin/webhook/update', { id, enabled: !enabled }))
   async function test(): Promise<void> {

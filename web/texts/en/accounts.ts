@@ -1,0 +1,175 @@
+/** Users, groups, their rights, and folder rules. */
+import { Permission, Right, Role } from '../../api/schema.ts'
+import { list } from '../format.ts'
+
+export default {
+  users: {
+    about:
+      'Enable the guest to let everybody browse without signing in. The administrator may do with files what its permissions allow, like every user. Administration needs no permissions.',
+    add: 'Add a user',
+    editTitle: (name: string) => `Edit ${name}`,
+    endTwoStep: 'Turn off two-step verification',
+    twoStepEnded: (name: string) => `${name} signs in without a one-time code.`,
+    isDisabled: 'Disabled: cannot sign in',
+    edit: 'Edit',
+    name: 'Name',
+    role: 'Role',
+    roles: { [Role.general]: 'user', [Role.guest]: 'guest', [Role.admin]: 'administrator' },
+    base: 'Base folder',
+    groups: 'Groups',
+    grants: 'Rights in folders',
+    grantedOnly: 'Sees only what is granted',
+    grantedOnlyHint:
+      'Without a grant, such a user sees an empty folder. The permissions below open protocols and functions, and no folder.',
+    outsideBase: (base: string) => `This grant has no effect: it is outside the base folder, ${base}.`,
+    notForAdmins: 'Grants do not apply to administrators.',
+    state: 'State',
+    disabled: 'disabled',
+    enabled: 'enabled',
+    allowFrom: 'Only from these networks',
+    allowFromHint: 'One address or network in each line, such as 192.0.2.7 or 10.0.0.0/8. Empty: from everywhere.',
+    expires: 'Last day',
+    ended: 'ended',
+    password: 'Password',
+    newPassword: 'New password (empty: unchanged)',
+    permissions: 'Permissions',
+    permissionTexts: {
+      [Permission.seeHidden]: 'See hidden files',
+      [Permission.skipPasswords]: 'Open folders without their password',
+      [Permission.offlineDownload]: 'Download from URLs',
+      [Permission.write]: 'Upload and create folders',
+      [Permission.rename]: 'Rename',
+      [Permission.move]: 'Move',
+      [Permission.copy]: 'Copy',
+      [Permission.remove]: 'Delete',
+      [Permission.webdavRead]: 'Read by WebDAV',
+      [Permission.webdavManage]: 'Change by WebDAV',
+      [Permission.sftpRead]: 'Read by SFTP',
+      [Permission.sftpManage]: 'Change by SFTP',
+      [Permission.share]: 'Share with people who have no account',
+      [Permission.customShareId]: 'Choose the links of shares',
+    },
+    deleteTitle: 'Delete user',
+    deleteWarning: (name: string) => `${name} can no longer sign in. Files are not deleted.`,
+  },
+
+  groups: {
+    about:
+      'The members of a group have its permissions and its grants besides their own. A change is in force at once, and signs nobody out.',
+    none: 'There is no group yet. With one you give several people the same rights in the same folders.',
+    add: 'Add a group',
+    edit: 'Edit',
+    editTitle: (name: string) => `Edit ${name}`,
+    name: 'Name',
+    description: 'Description',
+    admin: 'Its members are administrators',
+    requireProvider: 'Its members sign in by single sign-on or a directory only',
+    requireTwoStep: 'Its members need two-step verification',
+    requireTwoStepHint:
+      'Whoever has not set it up can sign in here only to do so, and neither by WebDAV nor by SFTP until then.',
+    permissions: 'Permissions of its members',
+    members: 'Members',
+    gives: 'Permissions',
+    administration: 'administration',
+    grants: 'Rights in folders',
+    outsideBase: (names: string) => `This grant has no effect for ${names}: it is outside of the base folder.`,
+    notForAdmins: 'Grants do not apply to administrators: these have no effect for the members.',
+    deleteTitle: 'Delete group',
+    deleteWarning: (name: string) =>
+      `The members of ${name} lose its permissions and grants, and what it denies them is no longer denied. The accounts stay.`,
+  },
+
+  grants: {
+    about:
+      'A grant holds for a folder and everything in it. Where several do, the one with the longest path decides. What they leave open, the permissions decide.',
+    add: 'Add a grant',
+    of: (path: string) => (path === '' ? 'New grant' : path),
+    path: 'Folder or file',
+    rights: 'Rights',
+    presets: {
+      look: 'See and read',
+      add: 'See, read and add',
+      change: 'See, read, add and change',
+      everything: 'Everything',
+      nothing: 'Nothing here',
+      custom: 'Custom',
+    },
+    presetHints: {
+      look: 'See names, and read and download files. All else is left open.',
+      add: 'Also upload files and make folders. Adding includes replacing: an upload may take the place of a file of the same name.',
+      change:
+        'Also rename, move, copy and delete what is in the folder. The folder itself stays, unless the same is granted above it.',
+      everything: 'Also share with people who have no account.',
+      nothing: 'The folder and everything in it do not exist for these people, unless a grant below says otherwise.',
+    },
+    custom: (allowed: readonly string[], denied: readonly string[]): string =>
+      [
+        allowed.length > 0 && `Allowed: ${list(allowed)}.`,
+        denied.length > 0 && `Denied: ${list(denied)}.`,
+        allowed.length + denied.length === 0 && 'This grant says nothing yet.',
+      ]
+        .filter(Boolean)
+        .join(' '),
+    switches: 'Every right by itself',
+    right: 'Right',
+    choices: { allow: 'Allowed', deny: 'Denied', unmentioned: 'Left open' },
+    rightTexts: {
+      [Right.see]: 'See names, sizes and times',
+      [Right.read]: 'Read and download',
+      [Right.write]: 'Add, replace and edit',
+      [Right.rename]: 'Rename',
+      [Right.move]: 'Move',
+      [Right.copy]: 'Copy',
+      [Right.remove]: 'Delete',
+      [Right.share]: 'Share',
+    },
+    switchesHint: 'Whoever is allowed anything also sees. Whoever is denied to see can do nothing.',
+    linksStay:
+      'Links to files that somebody has already made stay valid: whoever has one can still open the file. Links end by themselves only if you set “Hours until links expire”.',
+    nothingThere: (path: string) =>
+      `There is no ${path}. The grant has no effect until there is: check the spelling. Save again to keep it.`,
+  },
+
+  explain: {
+    about:
+      'Choose who, where and what: the server tells whether it is allowed, and why. Nothing is done with the file.',
+    user: 'User',
+    path: 'Folder or file',
+    action: 'What',
+    protocol: 'By',
+    protocols: { http: 'This page or another program of the HTTP API', webdav: 'WebDAV', sftp: 'SFTP' },
+    address: 'From the address (empty: from any)',
+    ask: 'Check',
+    allowed: 'Allowed',
+    refused: 'Not allowed',
+    decidedBy: (text: string) => `Decided by: ${text}`,
+    steps: 'Step by step',
+    refusedHere: '(refused here)',
+    notes: 'Also worth knowing',
+    here: 'Check who may what here',
+  },
+
+  rules: {
+    about: 'A rule applies to a folder, and to what is below it where you say so.',
+    add: 'Add a rule',
+    edit: 'Edit',
+    path: 'Folder',
+    effects: 'What it sets',
+    password: 'Password',
+    passwordHint:
+      'Over WebDAV and SFTP, only users with “Open folders without their password” reach the folder. Signed links to its files need no password.',
+    hide: 'Hidden names',
+    hideHint: 'Regular expressions, one in each line.',
+    header: 'Text above the files',
+    readme: 'Text below the files',
+    write: 'Writing',
+    everybodyWrites: 'Everybody who sees the folder may upload',
+    readers: 'Only these users may read',
+    writers: 'Only these users may write',
+    below: 'Also below this folder',
+    noFolder: (path: string) =>
+      `There is no folder ${path}. The rule has no effect until there is one: check the spelling. Save again to keep it.`,
+    deleteTitle: 'Delete rule',
+    deleteWarning: (path: string) => `What the rule sets for ${path} no longer applies.`,
+  },
+}

@@ -1,0 +1,81 @@
+/** Storages and the other pages of the administration. */
+import { number } from '../format.ts'
+
+export default {
+  storages: {
+    add: 'Add a storage',
+    edit: 'Edit',
+    editTitle: (path: string) => `Edit ${path}`,
+    path: 'Path',
+    driver: 'Driver',
+    status: 'Status',
+    space: 'Space',
+    order: 'Order',
+    used: (used: string, total: string) => `${used} of ${total}`,
+    states: { work: 'works', disabled: 'disabled', starting: 'starting' },
+    test: 'Test',
+    tested: (path: string) => `The backend of ${path} can be reached.`,
+    enable: 'Enable',
+    disable: 'Disable',
+    more: 'More options',
+    saved: 'The storage is saved.',
+    rootHint: 'A folder on the server, such as /srv/files',
+    deleteTitle: 'Delete storage',
+    deleteWarning: (path: string) => `${path} is no longer shown. Its files are not deleted.`,
+  },
+
+  locks: {
+    about:
+      'Programs lock files by WebDAV while they edit them. A program that crashed leaves its lock until it expires.',
+    none: 'Nothing is locked.',
+    path: 'Path',
+    deep: 'with everything below',
+    user: 'User',
+    scope: 'Kind',
+    scopes: { exclusive: 'exclusive', shared: 'shared' },
+    expires: 'Expires',
+    break: 'Break',
+  },
+
+  downloads: {
+    about:
+      'Users with the permission “Download from URLs” have the server download files into a folder. These programs can do it, beside the server itself.',
+    toolSaved: (name: string) => `The settings of ${name} are saved.`,
+    testAndSave: (name: string) => `Test and save ${name}`,
+  },
+
+  index: {
+    off: 'Search is off. Choose an index below: it is built when you save.',
+    running: (count: number) => `Reading the tree: ${number(count)} names so far.`,
+    names: (count: number) => `The index holds ${number(count)} names.`,
+    lastRun: (time: string) => `Last run: ${time}.`,
+    build: 'Build anew',
+    update: 'Update',
+    stop: 'Stop',
+    clear: 'Clear',
+  },
+
+  log: { level: 'From level', empty: 'There are no lines of this level.' },
+
+  about: {
+    version: 'Version',
+    node: 'Node.js',
+    platform: 'System',
+    started: 'Running since',
+    data: 'Data folder',
+    addresses: 'Addresses',
+    api: 'Reference of the HTTP API',
+  },
+
+  start: {
+    about: 'Three steps, each of which you can skip: a password, a storage, and your files as a drive.',
+    password: 'Choose a password',
+    passwordHint: 'Replace the password that was printed at the first start. You stay signed in here.',
+    storage: 'Add a storage',
+    storageHint:
+      'The folder files in the data folder is already shown as the root. Add disks, servers and clouds beside it, now or later under Storages.',
+    mount: 'Reach your files',
+    done: 'Done',
+    offer: 'This server is new:',
+  },
+}

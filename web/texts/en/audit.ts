@@ -1,0 +1,76 @@
+/** The overview, the audit and the sign-ins. */
+import { type EventResult } from '../../api/schema.ts'
+import { number, plural } from '../format.ts'
+
+export default {
+  audit: {
+    about: 'Who did what, when and from where, newest first. A row opens to everything that is known of it.',
+    none: 'Nothing is recorded yet.',
+    noMatch: 'Nothing that is recorded matches.',
+    searchOn: 'Nothing found so far. Show more to look further back.',
+    follow: 'Follow live',
+    kinds: 'What',
+    everything: 'everything',
+    groups: {
+      files: 'Files',
+      accounts: 'Sign-ins',
+      shares: 'Shares',
+      administration: 'Administration',
+      tasks: 'Tasks',
+    },
+    all: (group: string) => `${group}: all`,
+    path: 'Folder or file',
+    result: 'Result',
+    anyResult: 'any',
+    results: { done: 'done', refused: 'not allowed', failed: 'failed' } satisfies Record<`${EventResult}`, string>,
+    address: 'Address',
+    addressHint: 'Such as 192.0.2.7, or 192.0.2.* for all that begin so.',
+    from: 'From',
+    to: 'Until',
+    show: 'Show',
+    reset: 'Show everything',
+    csv: 'Save as CSV',
+    ndjson: 'Save as NDJSON',
+    settings: 'Settings of the audit',
+  },
+
+  signIns: {
+    about: 'Five wrong passwords lock an address for some minutes. Unlock one if it was a mistake.',
+    locked: 'Locked now',
+    noneLocked: 'Nobody is locked.',
+    who: 'Who',
+    kinds: {
+      address: (network: string) => `All sign-ins from ${network}`,
+      pair: (network: string, user: string) => `Sign-ins as ${user} from ${network}`,
+      directory: (user: string) => `Passwords of ${user} in the directory`,
+      codes: (user: string) => `One-time codes of ${user}`,
+    },
+    someName: 'a name without an account',
+    failures: 'Failures',
+    until: 'Until',
+    unlock: 'Unlock',
+    unlocked: (who: string) => `${who} can try again.`,
+    failed: 'Failed sign-ins',
+    noneFailed: 'No failed sign-in is recorded.',
+    all: 'Show all in the audit',
+  },
+
+  dashboard: {
+    hour: 'The last hour',
+    month: 'The last 31 days',
+    noTraffic: 'Nothing was sent or received yet.',
+    since: (time: string) => `Since ${time}`,
+    traffic: (sent: string, received: string, changes: number, refusals: number) =>
+      `${received} received, ${sent} sent, ${plural(changes, { one: '# change', other: '# changes' })}, ${number(refusals)} not allowed`,
+    received: 'received',
+    sent: 'sent',
+    storages: 'Storages',
+    noSpace: 'unknown',
+    tasks: 'Tasks',
+    noTasks: 'There are no tasks.',
+    errors: 'What failed in the last seven days',
+    noErrors: 'Nothing has failed.',
+    last: 'Last events',
+    all: 'Show all',
+  },
+}

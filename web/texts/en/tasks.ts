@@ -1,0 +1,25 @@
+/** Tasks. */
+import { TaskState } from '../../api/schema.ts'
+import { percent } from '../format.ts'
+
+export default {
+  tasks: {
+    running: 'In progress',
+    ended: 'Finished',
+    noneRunning: 'Nothing is in progress.',
+    noneEnded: 'Nothing has finished lately.',
+    clear: 'Remove all finished',
+    remove: 'Remove from the list',
+    showFailures: 'Show what failed',
+    progress: (done: number, size: string) => `${percent(done)} of ${size}`,
+    states: {
+      [TaskState.pending]: 'waiting for its turn',
+      [TaskState.running]: 'running',
+      [TaskState.succeeded]: 'succeeded',
+      [TaskState.canceling]: 'being canceled',
+      [TaskState.canceled]: 'canceled',
+      [TaskState.failed]: 'failed',
+      [TaskState.waiting]: 'waiting to try again',
+    },
+  },
+}
