@@ -1,8 +1,8 @@
 /** Texts for failures, in plain words. */
-import { ApiError } from '../api/client.ts'
+import { ApiError, type ErrorName } from '../api/client.ts'
 import { textsOf } from '../texts/texts.ts'
 
-const texts = textsOf('common', 'errors')
+const texts = textsOf('errors')
 
 /** The message of a failure for the user. */
 export function messageOf(error: unknown): string {
@@ -10,28 +10,22 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Failures without a text of the console are shown with the message of the server. */
 function ofApi({ error, message }: ApiError): string {
-  const { failures } = texts
-  switch (error) {
-    case 'unreachable':
-      return texts.unreachable
-    case 'not_found':
-    case 'parent_missing':
-    case 'target_missing':
-      return failures.notFound
-    case 'share_missing':
-    case 'share_id_missing':
-      return failures.shareMissing
-    case 'share_ended':
-      return failures.shareEnded
-    case 'no_storage':
-    case 'nothing_mounted':
-      return failures.noStorage
-    case 'storage_created':
-      // The reason follows two clauses that say where it was found.
-      return failures.storageNotStarted(message.split(': ').slice(2).join(': '))
-    default:
-      return message
-  }
+  // A server of a later version may have further names.
+  if (error === undefined || !Object.hasOwn(texts.failures, error)) return texts.unknownFailure(message)
+  const text: string | ((reason: string) => string) = texts.failures[error]
+  return typeof text === 'function' ? text(reasonIn(message, error)) : text
+}
+
+/** How many clauses of a message say only where it was found. */
+const leadingClauses: Readonly<Partial<Record<ErrorName, number>>> = {
+  storage_created: 2,
+  storage_failed: 2,
+  setting_refused: 1,
+  tool_failed: 1,
+}
+
+function reasonIn(message: string, error: ErrorName): string {
+  const reason = message.split(': ').slice(leadingClauses[error] ?? 0)
+  return (error === 'storage_failed' ? reason.slice(0, -1) : reason).join(': ')
 }

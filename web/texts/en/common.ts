@@ -23,7 +23,6 @@ export default {
   moreToFind: (count: number) => `${number(count)} more: type a part of the name to find them.`,
   loading: 'Loading …',
   notLoaded: 'This part of the page could not be loaded. Check the connection and try again.',
-  unreachable: 'The server cannot be reached. Check the connection and try again.',
   announcement: 'Announcement',
   closeAnnouncement: 'Close the announcement',
   manual: 'Documentation',

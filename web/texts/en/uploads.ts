@@ -50,12 +50,6 @@ export default {
     exists: 'A file of this name exists.',
     isFolder: 'A folder of this name exists.',
     parentIsFile: 'A file has the name of the folder.',
-    tooLarge: 'The file is too large for the server.',
-    locked: 'The file is locked by someone else.',
-    shareFull: 'This share takes no more files, or none of this size.',
-    noSpace: 'There is not enough space for the file.',
-    systemFile: 'The settings of the server exclude files of this name.',
-    refused: (message: string) => `The server refused the file: ${message}`,
     unreadable: 'The file cannot be read. It may have changed: choose it again.',
   },
 }
