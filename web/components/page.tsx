@@ -5,12 +5,19 @@ import { textsOf } from '../texts/texts.ts'
 
 const texts = textsOf('common')
 
-export function Page({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
+interface PageProps {
+  readonly title: string
+  /** The language of the page, if it is not that of the console. */
+  readonly lang?: string
+  readonly children: ComponentChildren
+}
+
+export function Page({ title, lang, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} – ${texts.appName}`
   }, [title])
   return (
-    <div class="page">
+    <div class="page" lang={lang}>
       <h1>{title}</h1>
       {children}
     </div>

@@ -16,7 +16,7 @@ export default function ManualPage({ name }: { readonly name: string }) {
   if (text === undefined) return <p class="loading">{texts.loading}</p>
   if (text === null) return <NoSuchPage />
   return (
-    <Page title={/^# (.*)$/m.exec(text)?.[1] ?? name}>
+    <Page title={/^# (.*)$/m.exec(text)?.[1] ?? name} lang="en">
       <Markdown text={text.replace(/^# .*$/m, '')} path={folder + name.replace(/[^/]*$/, '')} pageFor={pageFor} />
     </Page>
   )

@@ -11,8 +11,8 @@ import { textsOf } from '../texts/texts.ts'
 
 const texts = textsOf('common', 'mount')
 
-const systems = ['windows', 'macos', 'linux'] as const
-type System = (typeof systems)[number]
+const systems = { windows: 'Windows', macos: 'macOS', linux: 'Linux' } as const
+type System = keyof typeof systems
 
 function ownSystem(): System {
   if (navigator.userAgent.includes('Windows')) return 'windows'
@@ -42,32 +42,48 @@ interface HelpProps {
 function WebDavHelp({ me, access: { webdav, secure } }: HelpProps) {
   const [system, setSystem] = useState(ownSystem)
   const { mount } = texts
-  const steps = mount.systems[system]
   return (
     <>
       <h3>WebDAV</h3>
       <label class="group">
         {mount.system}
         <select value={system} onChange={(event) => setSystem(event.currentTarget.value as System)}>
-          {systems.map((name) => (
+          {Object.entries(systems).map(([name, title]) => (
             <option key={name} value={name}>
-              {mount.systems[name].name}
+              {title}
             </option>
           ))}
         </select>
       </label>
       {system === 'windows' && !secure && <p class="notice">{mount.windowsNeedsTls}</p>}
-      <p>{steps.webdav}</p>
+      <p>{mount.webdav[system]}</p>
       <Copyable text={system === 'linux' ? webdav.replace(/^http/, 'dav') : webdav} />
       <p>{mount.credentials(me.username)}</p>
-      {steps.commands.map(({ about, command }) => (
+      {commandsOf(system, webdav, me.username).map(([about, command]) => (
         <div key={about}>
           <p>{about}</p>
-          <Copyable text={command(webdav, me.username)} />
+          <Copyable text={command} />
         </div>
       ))}
     </>
   )
+}
+
+/** The commands that mount the URL, each with what is said of it. */
+function commandsOf(system: System, url: string, user: string): readonly (readonly [about: string, command: string])[] {
+  const { terminal, davfs, thenMount, unmount } = texts.mount
+  switch (system) {
+    case 'windows':
+      return [[terminal, `net use * ${url} /user:${user} *`]]
+    case 'macos':
+      return [[terminal, `mkdir -p ~/tidegate && mount_webdav -i ${url} ~/tidegate`]]
+    case 'linux':
+      return [
+        [davfs, "echo 'buf_size 64' | sudo tee -a /etc/davfs2/davfs2.conf"],
+        [thenMount, `mkdir -p ~/tidegate && sudo mount -t davfs -o uid=$(id -u),gid=$(id -g) ${url} ~/tidegate`],
+        [unmount, 'sudo umount ~/tidegate'],
+      ]
+  }
 }
 
 function SftpHelp({ me, access: { sftp } }: HelpProps) {

@@ -1,4 +1,5 @@
 /** The account of the user. */
+import { LanguageField } from '../components/language-field.tsx'
 import { Page } from '../components/page.tsx'
 import type { Me } from '../session/me.ts'
 import { may } from '../session/permissions.ts'
@@ -18,6 +19,7 @@ const texts = textsOf('common', 'mount')
 export default function ProfilePage({ me }: { readonly me: Me }) {
   return (
     <Page title={texts.nav.profile}>
+      <LanguageField />
       <Account me={me} />
       <TwoStep me={me} />
       <Identities />

@@ -5,6 +5,7 @@ import { useLocation, useSearch } from 'wouter-preact'
 import { ApiError, get } from '../api/client.ts'
 import { messageOf } from '../components/error-text.ts'
 import { textOf } from '../components/form-values.ts'
+import { LanguageField } from '../components/language-field.tsx'
 import { textsOf } from '../texts/texts.ts'
 import { CodeField } from './code-field.tsx'
 import { LockedNotice } from './locked-notice.tsx'
@@ -144,6 +145,7 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
             {texts.session.browseAsGuest}
           </button>
         )}
+        <LanguageField />
       </form>
     </main>
   )

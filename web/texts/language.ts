@@ -1,7 +1,7 @@
 /** The language of the console: the one that the user has chosen, else the first of the browser's that it has. */
 
 /** The languages by their tags (BCP 47), each with its name in itself. */
-export const languages = { en: 'English' } as const
+export const languages = { en: 'English', 'zh-CN': '简体中文' } as const
 export type Language = keyof typeof languages
 
 interface Match {

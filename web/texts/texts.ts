@@ -5,6 +5,7 @@
  */
 import { catalogues as en } from './en/catalogues.ts'
 import { language, type Language } from './language.ts'
+import { catalogues as zhCN } from './zh-CN/catalogues.ts'
 
 /** The contents of the catalogues. English is the source of their types. */
 type Contents = { readonly [Name in keyof typeof en]: Awaited<ReturnType<(typeof en)[Name]>>['default'] }
@@ -18,7 +19,7 @@ export type Catalogues = {
   readonly [Name in CatalogueName]: () => Promise<{ readonly default: Translation<Name> }>
 }
 
-const catalogues = ({ en } satisfies Record<Language, Catalogues>)[language]
+const catalogues = ({ en, 'zh-CN': zhCN } satisfies Record<Language, Catalogues>)[language]
 
 /** What is common to all members of a union, and what each of them has. */
 type AllOf<Union> = (Union extends unknown ? (each: Union) => void : never) extends (all: infer All) => void

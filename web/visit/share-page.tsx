@@ -5,6 +5,7 @@ import { Link, useLocation } from 'wouter-preact'
 import { get } from '../api/client.ts'
 import { ShareMode } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
+import { LanguageField } from '../components/language-field.tsx'
 import { addressOf, currentPath, shareTop } from '../components/places.ts'
 import { beginSorting } from '../entries/folder.ts'
 import { shareSource, ShownSource } from '../entries/source.ts'
@@ -31,6 +32,7 @@ export default function SharePage() {
         <Link href={addressOf(top)} class="brand">
           {settings?.site_title || texts.appName}
         </Link>
+        <LanguageField />
       </header>
       <main>
         <Share key={top} top={top} />

@@ -29,6 +29,8 @@ export default {
   notFoundTitle: 'Not found',
   notFound: 'There is no such page, or you have no permission to see it.',
   main: 'Main',
+  language: 'Language',
+  languageOfBrowser: 'As the browser',
 
   nav: {
     files: 'Files',

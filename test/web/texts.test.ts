@@ -1,0 +1,145 @@
+/** The texts of the console, and their formats, without a browser. */
+import { readdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import t from 'tap'
+import ts from 'typescript'
+import { errorNames } from '../../protocols/http/api/errors.js'
+import { consoleModule, textsIn, type Settings } from './console-modules.js'
+
+const languages = readdirSync('web/texts', { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name)
+const others = languages.filter((language) => language !== 'en')
+
+/** What is written alike in every language: names of products, protocols and formats, and what has no words. */
+const alike =
+  /^[\W\d]*(?:(?:Tidegate|HTTP|WebDAV|SFTP|Webhook|URL|Node\.js|OpenList|AList|File Browser|Quantum)[\W\d]*)*$/
+
+void t.test('each language has every text, and has translated it', async (t) => {
+  t.ok(others.includes('zh-CN'), 'the languages were found')
+  const english = await textsIn('en')
+  t.ok(english.size > 900, 'the texts were found')
+  for (const language of others) {
+    const texts = await textsIn(language)
+    t.strictSame([...texts.keys()].sort(), [...english.keys()].sort(), `${language} has the texts of English`)
+    const same = [...texts].filter(([place, text]) => text === english.get(place) && !alike.test(text))
+    t.strictSame(same, [['.profile.recoveryCodesFile', 'tidegate-recovery-codes.txt']], `${language} is translated`)
+    t.strictSame(
+      [...texts].filter(([, text]) => text.trim() === ''),
+      [],
+      `${language} has no empty text`,
+    )
+  }
+})
+
+void t.test('a text that is missing does not compile, and neither does one too much', (t) => {
+  const folder = 'web/texts/zh-CN'
+  const changes: Readonly<Record<string, (source: string) => string>> = {
+    'files.ts': (source) => source,
+    'search.ts': (source) => source.replace(/^ +turnOn: .*$/m, ''),
+    'tasks.ts': (source) => source.replace(/^ +clear: /m, "more: 'x', $&"),
+  }
+  const host = ts.createCompilerHost({})
+  const read = host.readFile.bind(host)
+  host.readFile = (name) => (name.includes(folder) && changes[basename(name)]?.(read(name) ?? '')) || read(name)
+  const files = Object.keys(changes).map((name) => join(folder, name))
+  const { options } = ts.parseJsonConfigFileContent(ts.readConfigFile('web/tsconfig.json', read).config, ts.sys, 'web')
+  const program = ts.createProgram(files, { ...options, incremental: false }, host)
+  const faults = files.map((file) =>
+    program
+      .getSemanticDiagnostics(program.getSourceFile(file))
+      .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' ')),
+  )
+  t.match(faults, [[], [/'turnOn' is missing/], [/'more' does not exist/]])
+  t.strictSame(
+    faults.map(({ length }) => length),
+    [0, 1, 1],
+  )
+  t.end()
+})
+
+void t.test('every name of a failure of the server has a text', async (t) => {
+  for (const language of languages) {
+    const texts = await textsIn(language)
+    const names = [...texts.keys()].flatMap((place) => /^\.failures\.(\w+)$/.exec(place)?.[1] ?? [])
+    t.strictSame(names.sort(), [...errorNames, 'unreachable'].sort(), language)
+  }
+})
+
+void t.test(
+  'the reason of a failure is shown where the name says too little, and nothing else of the server',
+  async (t) => {
+    const shown = async (language: string, error: string | undefined, message: string) => {
+      const { text } = (await consoleModule(
+        `import { ApiError } from './api/client.ts'
+       import { messageOf } from './components/error-text.ts'
+       import { withTexts } from './texts/texts.ts'
+       export const text = withTexts(Promise.resolve()).then(() => messageOf(new ApiError(
+         ${JSON.stringify(message)}, ${JSON.stringify(error)})))`,
+        { languages: [language] },
+      )) as { readonly text: Promise<string> }
+      return text
+    }
+    const created = 'add storage: failed init storage: the disk is on strike'
+    t.equal(await shown('en', 'not_found', 'object not found'), 'There is no such file or folder.')
+    t.equal(await shown('zh-CN', 'not_found', 'object not found'), '文件或文件夹不存在。')
+    t.match(await shown('en', 'storage_created', created), /does not start: the disk is on strike\./)
+    t.match(
+      await shown('en', 'storage_failed', 'storage status: the storage /a does not work: no: answer: storage not init'),
+      /: no: answer$/,
+    )
+    t.match(await shown('zh-CN', 'setting_refused', 'failed to execute hook on x: no number'), /：no number$/)
+    t.match(await shown('en', 'of_a_later_version', 'new'), /does not understand: new$/)
+    t.match(await shown('en', undefined, 'Bad Gateway'), /does not understand: Bad Gateway$/)
+  },
+)
+
+void t.test('the language is the one chosen, else the first of the browser that there is', async (t) => {
+  const cases: readonly (readonly [settings: Settings, language: string, locale: string])[] = [
+    [{ languages: ['en-US'] }, 'en', 'en-US'],
+    [{ languages: ['en-GB', 'zh-CN'] }, 'en', 'en-GB'],
+    [{ languages: ['zh'] }, 'zh-CN', 'zh'],
+    [{ languages: ['zh-SG', 'en'] }, 'zh-CN', 'zh-SG'],
+    [{ languages: ['zh-TW', 'en'] }, 'zh-CN', 'zh-CN'],
+    [{ languages: ['tlh', 'zh-Hans-CN', 'en'] }, 'zh-CN', 'zh-Hans-CN'],
+    [{ languages: ['tlh'] }, 'en', 'en'],
+    [{ languages: [] }, 'en', 'en'],
+    [{ languages: ['no tag', 'zh-CN'] }, 'zh-CN', 'zh-CN'],
+    [{ languages: ['zh-CN', 'en-GB'], chosen: 'en' }, 'en', 'en-GB'],
+    [{ languages: ['en-GB'], chosen: 'zh-CN' }, 'zh-CN', 'zh-CN'],
+    [{ languages: ['en-GB'], chosen: 'gone' }, 'en', 'en-GB'],
+  ]
+  for (const [settings, language, locale] of cases) {
+    const exported = (await consoleModule(`export { language, locale } from './texts/language.ts'`, settings)) as object
+    t.match(exported, { language, locale }, JSON.stringify(settings))
+  }
+})
+
+void t.test('numbers, sizes, times, durations and lists have the form of the language', async (t) => {
+  const formatted = async (language: string) => {
+    const { results } = (await consoleModule(
+      `import * as f from './texts/format.ts'
+       const forms = { one: '# file', other: '# files' }
+       export const results = [
+         f.number(12345.5), f.percent(0.5), f.formatSize(0), f.formatSize(1), f.formatSize(1500), f.formatSpeed(2e6),
+         f.formatSize(3e18), f.formatUtcDay('2026-01-02T03:04:05Z'), f.formatTime('0001-01-01T00:00:00Z'),
+         f.formatTime('never'), f.formatDuration(0), f.formatDuration(59.2), f.formatDuration(5400),
+         f.formatDuration(3601), f.list(['a', '', undefined, false, 'b']), f.plural(1, forms), f.plural(1200, forms),
+         ['b10', 'b9', 'a'].sort(f.byName.compare).join(),
+       ].join('; ')`,
+      { languages: [language] },
+    )) as { readonly results: string }
+    // Some versions of CLDR have other spaces.
+    return results.replaceAll(/[\u00a0\u202f]/g, ' ')
+  }
+  t.equal(
+    await formatted('en-US'),
+    '12,345.5; 50%; 0 bytes; 1 byte; 1.5 kB; 2 MB/s; 3,000 PB; Jan 2, 2026; ; ; 0 seconds; 1 minute; ' +
+      '1 hour 30 minutes; 1 hour; a, b; 1 file; 1,200 files; a,b9,b10',
+  )
+  t.equal(
+    await formatted('zh-CN'),
+    '12,345.5; 50%; 0字节; 1字节; 1.5 kB; 2 MB/秒; 3,000 PB; 2026年1月2日; ; ; 0秒钟; 1分钟; ' +
+      '1小时30分钟; 1小时; a、b; 1 files; 1,200 files; a,b9,b10',
+  )
+})

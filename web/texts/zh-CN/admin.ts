@@ -1,0 +1,80 @@
+/** Storages and the other pages of the administration. */
+import { number } from '../format.ts'
+import type { Translation } from '../texts.ts'
+
+export default {
+  storages: {
+    add: '添加存储',
+    edit: '编辑',
+    editTitle: (path) => `编辑 ${path}`,
+    path: '挂载路径',
+    driver: '驱动',
+    status: '状态',
+    space: '空间',
+    order: '排序',
+    used: (used, total) => `已用 ${used}，共 ${total}`,
+    states: { work: '正常', disabled: '已停用', starting: '正在启动' },
+    test: '测试',
+    tested: (path) => `可以连接 ${path} 的后端。`,
+    enable: '启用',
+    disable: '停用',
+    more: '更多选项',
+    saved: '存储已保存。',
+    rootHint: '服务器上的文件夹，例如 /srv/files',
+    deleteTitle: '删除存储',
+    deleteWarning: (path) => `将不再显示 ${path}，其中的文件不会被删除。`,
+  },
+
+  locks: {
+    about: '程序通过 WebDAV 编辑文件时会将其锁定。如果程序崩溃，锁会保留到过期为止。',
+    none: '没有被锁定的文件。',
+    path: '路径',
+    deep: '包括其中的全部内容',
+    user: '用户',
+    scope: '类型',
+    scopes: { exclusive: '独占', shared: '共享' },
+    expires: '过期时间',
+    break: '强制解锁',
+  },
+
+  downloads: {
+    about: '拥有“从链接下载”权限的用户可以让服务器将文件下载到文件夹。除服务器自身外，还可以使用以下程序。',
+    toolSaved: (name) => `${name} 的设置已保存。`,
+    testAndSave: (name) => `测试并保存 ${name}`,
+  },
+
+  index: {
+    off: '搜索功能未开启。请在下面选择一种索引，保存后即开始构建。',
+    running: (count) => `正在读取文件，已读取 ${number(count)} 个名称。`,
+    names: (count) => `索引中有 ${number(count)} 个名称。`,
+    lastRun: (time) => `上次运行：${time}。`,
+    build: '重新构建',
+    update: '更新',
+    stop: '停止',
+    clear: '清空',
+  },
+
+  log: { level: '最低级别', empty: '没有此级别的日志。' },
+
+  about: {
+    version: '版本',
+    node: 'Node.js',
+    platform: '系统',
+    started: '启动时间',
+    data: '数据文件夹',
+    addresses: '地址',
+    api: 'HTTP API 参考',
+  },
+
+  start: {
+    about: '共三步，每一步都可以跳过：设置密码、添加存储、将文件挂载为网络驱动器。',
+    password: '设置密码',
+    passwordHint: '请替换首次启动时输出的初始密码。您在此处会保持登录状态。',
+    storage: '添加存储',
+    storageHint:
+      '数据文件夹中的 files 文件夹已作为根目录显示。您可以现在添加磁盘、服务器和网盘，也可以以后在“存储”中添加。',
+    mount: '访问您的文件',
+    done: '完成',
+    offer: '这是一台新的服务器：',
+  },
+} satisfies Translation<'admin'>

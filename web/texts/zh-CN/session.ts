@@ -1,0 +1,36 @@
+/** Signing in and out. */
+import type { Translation } from '../texts.ts'
+
+export default {
+  session: {
+    title: '登录',
+    username: '用户名',
+    password: '密码',
+    code: '验证码',
+    codeHint: '身份验证器应用中的六位数字，或者一个恢复码。',
+    remember: '在此设备上保持登录',
+    signIn: '登录',
+    signOut: '退出登录',
+    browseAsGuest: '以游客身份浏览',
+    byProvider: '单点登录',
+    confirmByProvider: '重新进行单点登录',
+    wrong: '用户名或密码错误。',
+    confirm: '确认是您本人',
+    confirmHint: '您上次登录已超过十分钟。要继续操作，请再次输入密码。',
+    confirmed: '确认',
+    wrongPassword: '密码错误。',
+    disabled: '此账号已停用，管理员可以重新启用。',
+    expired: '此账号已到期，管理员可以延长有效期。',
+    networkRefused: '此账号不能从当前网络使用，管理员可以放行。',
+    codeNeeded: '请输入身份验证器应用中的验证码，或者一个恢复码。',
+    codeWrong: '验证码错误或已被使用。请等待下一个验证码，或者输入恢复码。',
+    locked: '来自您所在地址的失败尝试过多。',
+    lockedFor: (time) => `请在${time}后重试。`,
+    lockEnded: '现在可以重试了。',
+    byPasskey: '使用通行密钥登录',
+    passkeyInstead: '改用通行密钥',
+    passkeyCanceled: '没有使用通行密钥。请重试，或者使用密码登录。',
+    passkeyExists: '此设备上已有您账号的通行密钥。',
+    passkeyElsewhere: '在这个地址无法使用通行密钥，请打开管理员设置的地址。',
+  },
+} satisfies Translation<'session'>
