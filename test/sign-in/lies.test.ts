@@ -13,7 +13,8 @@ const minute = 60
 async function failsBy(t: Test, site: Served, reason: RegExp): Promise<void> {
   const begin = { method: 'sso_get_token', redirectUri: `${site.url}/api/auth/sso_callback`, after: '/' } as const
   const browser = { secret: undefined, address: '127.0.0.1', userAgent: '' }
-  await t.rejects(site.gateway.singleSignOn.begin(begin, browser, false), { detail: 'provider_failed', reason })
+  const failure = { code: 'invalid', detail: 'provider_failed', reason }
+  await t.rejects(site.gateway.singleSignOn.begin(begin, browser, false), failure)
   const message = 'the answer of the provider is not accepted, or there is none (the log of this server says why)'
   t.match(await site.get('/api/auth/sso?method=sso_get_token'), { code: 400, message })
 }

@@ -128,7 +128,10 @@ void t.test('a driver without handles knows for whom each read and write of a ha
   await file.read(Buffer.alloc(3), 0)
   await file.close()
   const { holder } = fs.principal
-  t.same(holders, ['write', 'read', 'write', 'read'].map((call) => [call, holder]))
+  t.same(
+    holders,
+    ['write', 'read', 'write', 'read'].map((call) => [call, holder]),
+  )
 })
 
 void t.test('a write that is refused for its share of descriptors leaves no transfer open', async (t) => {

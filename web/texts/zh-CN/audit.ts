@@ -41,7 +41,7 @@ export default {
     kinds: {
       address: (network) => `来自 ${network} 的所有登录`,
       pair: (network, user) => `来自 ${network}、用户名为 ${user} 的登录`,
-      directory: (user: string) => `${user} 在目录服务中的密码`,
+      directory: (user) => `${user} 在目录服务中的密码`,
       codes: (user) => `${user} 的验证码`,
     },
     someName: '不存在的用户名',
