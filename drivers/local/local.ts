@@ -1,7 +1,7 @@
 /** The Local driver: implements `Driver` on a folder of this machine. */
 import { constants, type BigIntStats } from 'node:fs'
 import { readdir, realpath, stat, statfs } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { addAbortSignal, type Readable } from 'node:stream'
 import { throwIfAborted } from '../../src/base/cancellation.js'
 import type {
@@ -27,13 +27,14 @@ import type {
   Awaitable,
 } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
-import type { DriverEnv, GatewayFolders } from '../../src/contract/driver-env.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry, Identity } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, undefinedIfMissing, type ErrorCode } from '../../src/base/errors.js'
 import { makeFolders } from '../../src/base/make-folders.js'
 import { settableMode } from '../../src/contract/modes.js'
 import { foldCase, nameOf, type Path } from '../../src/base/path.js'
+import { holdsGatewayFolders } from '../lib/gateway-folders.js'
 import { copyBundle } from './bundle.js'
 import { sizeOfTree } from './folder-size.js'
 import { entryFrom, entryOf, revisionOf, systemTime, statusOf, type FileStatus } from './entry.js'
@@ -65,7 +66,11 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
     const fault = rootFaults[code] ?? `cannot be used: ${reason}`
     throw new GatewayError('invalid', { reason: `root folder ${configured} ${fault}`, cause: error })
   })
-  assertOutsideGatewayFolders(real, env.own)
+  if (holdsGatewayFolders(real, env.own)) {
+    throw new GatewayError('invalid', {
+      reason: `root folder ${real} holds the gateway's own data: name a folder beside the data folder, or one in it`,
+    })
+  }
   if (!/^[0-7]{3,4}$/.test(options.mkdir_perm)) {
     throw new GatewayError('invalid', { reason: 'mkdir_perm must be three or four octal digits' })
   }
@@ -97,16 +102,6 @@ async function realFolder(path: string): Promise<string> {
   const real = await realpath(path)
   if (!(await stat(real)).isDirectory()) throw new GatewayError('not_folder')
   return real
-}
-
-/** Rejects with `invalid` if the root folder contains, or is inside, the gateway's keys or database. */
-function assertOutsideGatewayFolders(real: string, { protectedPaths }: GatewayFolders): void {
-  const contains = (folder: string, other: string) => other === folder || other.startsWith(join(folder, '/'))
-  if (protectedPaths.some((folder) => contains(folder, real) || contains(real, folder))) {
-    throw new GatewayError('invalid', {
-      reason: `root folder ${real} holds the gateway's own data: name a folder beside the data folder, or one in it`,
-    })
-  }
 }
 
 interface LocalDependencies {

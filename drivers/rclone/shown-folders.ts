@@ -6,6 +6,7 @@ import { realpath } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { GatewayFolders } from '../../src/contract/driver-env.js'
 import { GatewayError } from '../../src/base/errors.js'
+import { holdsGatewayFolders } from '../lib/gateway-folders.js'
 import type { Remote, RemoteFacts } from './remote.js'
 
 /** Maximum number of remotes that one is made of, in all levels. */
@@ -62,18 +63,13 @@ function upstreamsOf({ name, features }: RemoteFacts, sections: Sections): reado
 }
 
 /** Rejects with `invalid` if one of these remotes shows folders of the gateway, or is in one of them. */
-export async function assertOutsideGatewayFolders(
-  remotes: readonly RemoteFacts[],
-  { protectedPaths }: GatewayFolders,
-): Promise<void> {
-  const contains = (folder: string, other: string) => other === folder || other.startsWith(join(folder, '/'))
+export async function assertOutsideGatewayFolders(remotes: readonly RemoteFacts[], own: GatewayFolders): Promise<void> {
   for (const { features, root } of remotes) {
     if (!features.has('IsLocal')) continue
     if (!root.startsWith('/')) {
       throw new GatewayError('invalid', { reason: 'a remote on this machine must name its folder by an absolute path' })
     }
-    const real = await realPathOf(root)
-    if (protectedPaths.some((folder) => contains(folder, real) || contains(real, folder))) {
+    if (holdsGatewayFolders(await realPathOf(root), own)) {
       throw new GatewayError('invalid', { reason: 'the remote shows folders of the gateway with its keys and uploads' })
     }
   }
