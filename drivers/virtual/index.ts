@@ -14,7 +14,7 @@ export type VirtualOptions = OptionsOf<typeof virtualFields>
 export const virtualType: DriverType<typeof virtualFields> = {
   name: 'Virtual',
   fields: virtualFields,
-  facts: { interactive: true },
+  facts: { readOnly: true, interactive: true },
   async open(options) {
     const { VirtualDriver } = await import('./virtual.js')
     return new VirtualDriver(options)

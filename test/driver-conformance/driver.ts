@@ -26,7 +26,7 @@ export async function conformance(t: Test, candidate: Candidate): Promise<void> 
 }
 
 async function contractTests(run: Run, candidate: Candidate): Promise<void> {
-  if (candidate.readOnly === true) {
+  if (candidate.type.facts?.readOnly === true) {
     await readOnlyTests(run)
     return
   }

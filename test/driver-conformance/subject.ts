@@ -44,11 +44,9 @@ interface Opened {
 
 export interface Candidate {
   /** `test/driver-conformance/every-driver.test.ts` finds by it which drivers run the suite. */
-  readonly type: Pick<AnyDriverType, 'traits'>
-  /** A new, empty backend each time; for a read-only driver, one with files and nested folders. */
+  readonly type: Pick<AnyDriverType, 'facts' | 'traits'>
+  /** A new, empty backend each time; of a read-only driver (`facts.readOnly`), one with files and nested folders. */
   open(): Promise<Opened>
-  /** The driver has no method that changes anything. */
-  readonly readOnly?: boolean
   /** Number of entries of the large folder. Defaults to 10,000; fewer where each write is slow. */
   readonly many?: number
   /** Bytes of the longest name that the backend can store. Defaults to 255. */

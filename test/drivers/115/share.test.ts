@@ -43,7 +43,6 @@ await t.test('115 Share keeps the contract', async (t) => {
   const { open } = await shared(t)
   await conformance(t, {
     type: share115Type,
-    readOnly: true,
     open: async () => ({ driver: await open(), fetchDirectUrl, dispose: async () => undefined }),
   })
 })

@@ -13,7 +13,6 @@ const open = (options: Partial<VirtualOptions> = {}) =>
 await t.test('Virtual passes the conformance suite', async (t) => {
   await conformance(t, {
     type: virtualType,
-    readOnly: true,
     open: async () => ({ driver: await open(), dispose: async () => undefined }),
   })
 })

@@ -117,7 +117,7 @@ void t.test(
       S3: {},
       SFTP: { only_proxy: true },
       SMB: { only_proxy: true, no_cache: true, default_root: '.' },
-      Virtual: { only_proxy: true, need_ms: true, default_root: '' },
+      Virtual: { only_proxy: true, no_upload: true, need_ms: true, default_root: '' },
       WebDav: { prefer_proxy: true },
     }
     const names = new Set(driverTypes.map(({ name }) => name))
