@@ -65,9 +65,14 @@ export class Access implements Authority {
 
   async #resolveByBackend(path: Path, options: AccessOptions): Promise<Place> {
     const requested = this.#underBase(path)
-    await this.dependencies.mounts.whenStarted(requested, options)
+    await this.#whenStarted(requested, options)
     const at = await this.spelled(requested, options)
     return { at, named: at, principal: this.principal.respelled(requested, at) }
+  }
+
+  /** As `Mounts.whenStarted`. For what the principal does not see, the time of the answer must not tell of a storage. */
+  async #whenStarted(at: Path, options: AccessOptions): Promise<void> {
+    if (this.decisions.isSeen(at)) await this.dependencies.mounts.whenStarted(at, options)
   }
 
   /**
@@ -81,7 +86,7 @@ export class Access implements Authority {
   /** As `resolve`, for the target of a move of `source`, a path of the whole tree. */
   async resolveMoveTarget(path: Path, source: Path, options: AccessOptions): Promise<Place> {
     const requested = this.#underBase(path)
-    await this.dependencies.mounts.whenStarted(requested, options)
+    await this.#whenStarted(requested, options)
     const isSeen = this.decisions.isSeen(requested)
     const at = isSeen ? await this.tree.canonicalTarget(requested, source, { signal: options.signal }) : requested
     return { at, named: at, principal: this.principal.respelled(requested, at) }

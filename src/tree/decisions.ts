@@ -1,7 +1,7 @@
 /** Asks `policy/` for decisions about one principal. No other file calls `policy/`. */
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError, type ErrorCode } from '../base/errors.js'
-import { parentOf, root, type Path } from '../base/path.js'
+import { childOf, parentOf, root, type Path } from '../base/path.js'
 import { listedRights, type ListedRight } from '../base/rights.js'
 import type { Entry } from '../contract/entry.js'
 import type { TreeDependencies } from './dependencies.js'
@@ -190,9 +190,17 @@ export class Decisions {
 
   // What an operation does with a whole folder
 
-  /** Whether `at` is a mount point, a folder above one, or the principal's base. */
+  /** Whether `at` is a mount point, a folder above one that the principal sees, or the principal's base. */
   isFixed(at: Path): boolean {
-    return at === this.principal.baseIn(at) || this.dependencies.mounts.isMountFolder(at)
+    return at === this.principal.baseIn(at) || this.#isMountFolder(at)
+  }
+
+  /** What the principal does not see is refused by the grant, and must not be told to be a mount point. */
+  #isMountFolder(at: Path): boolean {
+    const { mounts } = this.dependencies
+    if (mounts.isMountPoint(at)) return true
+    const members = mounts.foldersIn(at).map(({ name }) => childOf(at, name))
+    return members.some((member) => this.isSeen(member) && this.#isMountFolder(member))
   }
 
   /** Throws with `denied` for mount points, the folders above them, and the principal's base. */
@@ -202,7 +210,7 @@ export class Decisions {
 
   /** Throws if `source` cannot take the place of `target`. `isFolder`: the source is a folder. */
   assertReplaceable(source: Path, target: Path, isFolder: boolean): void {
-    refuse(wholeFolders.replacement(source, target, isFolder, this.dependencies.mounts.isMountFolder(target)))
+    refuse(wholeFolders.replacement(source, target, isFolder, this.#isMountFolder(target)))
   }
 
   /** Throws with `denied` if a move of the folder would show the principal names that are hidden now. */

@@ -2,7 +2,7 @@
  * What the grants do not let a user see: no answer of any protocol tells whether it exists. Each request is sent twice,
  * about a path that exists and about one that does not.
  */
-import { lutimes, readlink, rm, symlink } from 'node:fs/promises'
+import { lutimes, mkdtemp, readlink, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { asPath, nameOf, parentOf, type Path } from '../../src/base/path.js'
@@ -70,7 +70,19 @@ function requestsOfFolder(at: Path): readonly Sent[] {
     post('remove_empty_directory', { src_dir: at }),
     ...['0', '1', 'infinity'].map((depth) => ({ method: 'PROPFIND', path: `/dav${at}`, headers: { depth } })),
     ...['0', 'infinity'].map((depth) => ({ method: 'LOCK', path: `/dav${at}`, headers: { depth }, body: lockBody })),
-    ...['MOVE', 'COPY'].map((method) => ({ method, path: `/dav${at}`, headers: { destination: '/dav/mine/new' } })),
+    ...['move', 'copy'].flatMap((each) => [
+      post(each, { src_dir: '/source', dst_dir: dir, names }),
+      post(each, { src_dir: '/source', dst_dir: dir, names, overwrite: true }),
+      post(each, { src_dir: '/source', dst_dir: dir, names, merge: true }),
+    ]),
+    ...['MOVE', 'COPY'].flatMap((method) => [
+      { method, path: `/dav${at}`, headers: { destination: '/dav/mine/new' } },
+      ...['T', 'F'].map((overwrite) => ({
+        method,
+        path: `/dav/source${at}`,
+        headers: { destination: `/dav${at}`, overwrite },
+      })),
+    ]),
     { method: 'DELETE', path: `/dav${at}` },
   ]
 }
@@ -324,10 +336,10 @@ void t.test(
   'neither the path of a denial tells whether anything is there, nor the folder in which it is',
   async (t) => {
     const running = await startGateway(t)
-    const { gateway } = running
+    const { gateway, dataFolder } = running
     const all = gateway.as(unbound())
     const userId = await addUser(running, 'mallory', everyPermission)
-    const boxes = ['file', 'folder', 'sibling'] as const
+    const boxes = ['file', 'folder', 'sibling', 'mount'] as const
     const boxOf = (kind: string, name: string) => `/${kind}-${name}`
     await gateway.grants.replace(
       { userId },
@@ -344,14 +356,25 @@ void t.test(
       await kept('/mine/conditional')
       for (const path of ['/open/file', '/source/file', '/source/closed', '/source/all-closed/open/x']) await kept(path)
       for (const name of [there, gone]) {
-        for (const kind of boxes) await all.mkdir(asPath(boxOf(kind, name)), { parents: true })
+        for (const box of boxes.map((kind) => boxOf(kind, name))) {
+          await all.mkdir(asPath(box), { parents: true })
+          if (await exists(`${box}/x`)) await all.remove(asPath(`${box}/x`))
+          await kept(`/source${box}/x`)
+        }
         await kept(`${boxOf('sibling', name)}/seen`)
       }
       await kept(`${boxOf('file', there)}/closed`)
       await kept(`${boxOf('folder', there)}/closed/x`)
       await kept(`${boxOf('sibling', there)}/closed`)
+      await kept(`${boxOf('mount', there)}/closed/x`)
       for (const { token } of gateway.locks.list()) await gateway.locks.break(token)
     }
+    await restore()
+    const [first] = gateway.storages.list()
+    if (!first) throw new Error('nothing is mounted')
+    const { id: _id, ...like } = first
+    const addition = JSON.stringify({ root_folder_path: await mkdtemp(join(dataFolder, 'other-')) })
+    await gateway.storages.create({ ...like, mountPath: `${boxOf('mount', there)}/closed`, addition })
     const folders = boxes.map((kind) => boxOf(kind, there))
     await assertSameAnswers(
       t,
