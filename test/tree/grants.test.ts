@@ -286,6 +286,22 @@ void t.test('a listing shares the cached text of those entries that grants leave
   t.same(await shared(as(), '/dark'), [], 'what is not readable has no hashes')
 })
 
+void t.test('a request about what is not seen does not wait for a storage that starts there', async (t) => {
+  const { as, grant, dependencies } = await granting(t)
+  const { mounts } = dependencies
+  await fill(as(admin), { '/closed/x': 'x', '/open/x': 'x' })
+  await grant('/closed', { deny: ['see'] })
+  t.capture(mounts, 'isAsNamed', () => false)
+  const waits = t.capture(mounts, 'whenStarted', async () => undefined)
+  const paths = () => new Set(waits().map(({ args }) => args[0]))
+  await t.rejects(as().stat(p('/closed/x')), { code: 'not_found' })
+  await t.rejects(as().move(p('/closed/x'), p('/open/y'), overwrite), { code: 'not_found' })
+  await t.rejects(as().move(p('/open/x'), p('/closed/y'), overwrite), { code: 'parent_missing' })
+  t.same(paths(), new Set([p('/open/x')]))
+  await as(admin).stat(p('/closed/x'))
+  t.same(paths(), new Set([p('/closed/x')]), 'who sees it waits')
+})
+
 void t.test('URLs at and below a denial need a signature', async (t) => {
   const { as, grant, dependencies } = await granting(t)
   await fill(as(admin), { '/a/x': 'x', '/b/x': 'x' })
