@@ -160,8 +160,8 @@ export class MountedTree {
     try {
       const { storage, inner } = location
       const listing = await storage.list(inner, options)
-      const { entries, hasReserved, current, serialized } = listing
-      if (mounted.length === 0) return { entries, hasReserved, current, serialized, storage }
+      const { entries, hasReserved, current, serialized, places } = listing
+      if (mounted.length === 0) return { entries, hasReserved, current, serialized, places, storage }
       return {
         ...mountPoints,
         entries: await inOrder(withMountPoints(entries, mounted)),

@@ -40,10 +40,14 @@ export interface SerializedParts {
   set(from: number, part: SerializedPart): void
 }
 
-/** Estimated memory of a listing, of an entry including its item in the map of names, and of its place in an order. */
+/**
+ * Estimated memory of a listing, of an entry including its item in the map of names, of its place in an order, and of
+ * its item in the map of places.
+ */
 const listingBytes = 200
 const entryBytes = 288
 const placeBytes = 8
+const namedPlaceBytes = 48
 
 function bytesOf({ entries }: ReadListing): number {
   let bytes = listingBytes
@@ -117,6 +121,7 @@ export class CacheItem implements ReadListing {
   bytes: number
   /** The index of each name in the backend's order. Created on the first lookup. */
   #indexes: ReadonlyMap<string, number> | undefined
+  #places: ReadonlyMap<string, number> | undefined
   #form: string | undefined
   #parts = new Map<number, SerializedPart>()
   /** The entries in orders other than the storage's. */
@@ -162,6 +167,16 @@ export class CacheItem implements ReadListing {
         this.budget.resize(this, this.bytes + more)
       },
     }
+  }
+
+  /** The index of each name in the storage's order; undefined if two are equal, or the map would exceed the limit. */
+  places(): ReadonlyMap<string, number> | undefined {
+    const bytes = namedPlaceBytes * this.entries.length
+    if (!this.#places && this.#mayGrow(bytes)) {
+      this.#places = new Map(this.entries.map(({ name }, index) => [name, index]))
+      this.budget.resize(this, this.bytes + bytes)
+    }
+    return this.#places?.size === this.entries.length ? this.#places : undefined
   }
 
   /** The entries in another order than the storage's. Cached with the listing, unless it exceeds the limit. */

@@ -34,6 +34,8 @@ export interface ListingOptions extends CallOptions {
 export interface FolderListing extends Pick<ReadListing, 'entries' | 'hasReserved'> {
   /** As `CacheItem.serialized`. Undefined unless the entries are cached, in the storage's order. */
   readonly serialized: CacheItem['serialized'] | undefined
+  /** As `CacheItem.places`, under the same condition. */
+  readonly places?: CacheItem['places'] | undefined
   /**
    * false: the names are current, but sizes and times may be outdated. Call `refreshed` for the entries that are
    * returned.
@@ -119,7 +121,7 @@ export class Listings {
     const entries = await (cached?.entries === listing.entries
       ? cached.inOrder(order)
       : sortedInTurns(listing.entries, order))
-    return { ...listing, entries, serialized: undefined }
+    return { ...listing, entries, serialized: undefined, places: undefined }
   }
 
   async #list(path: Path, options: ListingOptions): Promise<FolderListing> {
@@ -272,7 +274,13 @@ export class Listings {
 
 function listingOf(cached: CacheItem, current = true): FolderListing {
   const { entries, hasReserved } = cached
-  return { entries, hasReserved, current, serialized: (form) => cached.serialized(form) }
+  return {
+    entries,
+    hasReserved,
+    current,
+    serialized: (form) => cached.serialized(form),
+    places: () => cached.places(),
+  }
 }
 
 /** Cache lifetimes of single folders: lines `glob:minutes`, the first match applies. Malformed lines are ignored. */

@@ -12,6 +12,7 @@ import type { Access, Place } from './access.js'
 import { needsSignature, type Decisions } from './decisions.js'
 import type { AccessOptions } from './operation-options.js'
 import { covers } from './folder-rules.js'
+import type { MemberFilter } from './policy/names.js'
 import type { FolderRights } from './policy/one-path.js'
 import { unreadable, type SeenEntry } from './seen-entry.js'
 import { mayFollow } from './symlinks.js'
@@ -87,7 +88,7 @@ export async function list(access: Access, path: Path, options: FolderListOption
   const part = options.startsWith === undefined ? options.limit : 0
   const { signal, refresh, order, atMost } = options
   const listing = await access.tree.list(at, { signal, refresh, order, part, atMost })
-  const shown = await entriesSeen(access, folder, listing.entries, options, listing.hasReserved)
+  const shown = await entriesSeen(access, folder, listing, options)
   const { offset = 0, limit } = options
   const requested = limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (limit ?? shown.length))
   const refreshed =
@@ -118,7 +119,7 @@ export async function* pages(
   try {
     for await (const page of access.tree.pages(folder.at, options)) {
       access.assertNotRevoked()
-      const shown = await entriesSeen(access, folder, page, { signal: options.signal })
+      const shown = await entriesSeen(access, folder, { entries: page }, { signal: options.signal })
       yield await factsSeen(access, folder, shown, options)
     }
   } finally {
@@ -130,11 +131,10 @@ export async function* pages(
 async function entriesSeen(
   access: Access,
   { named, at }: Place,
-  entries: readonly Entry[],
+  { entries, hasReserved, places }: Pick<FolderListing, 'entries'> & Partial<FolderListing>,
   filter: EntryFilter,
-  hasReserved?: boolean,
 ): Promise<readonly Entry[]> {
-  const shown = await visibleEntries(access.decisions, at, entries, filter, hasReserved)
+  const shown = await visibleEntries(access.decisions, at, entries, filter, hasReserved, places)
   return named === at ? shown : visibleEntries(access.decisions, named, shown, filter, false)
 }
 
@@ -187,7 +187,7 @@ async function symlinkSeen(
 /**
  * Returns the entries of a folder that the principal sees, in their order. Yields to the event loop, because matching
  * patterns against many names takes long. `hasReserved`: whether a name of the entries may be reserved by the gateway.
- * Rejects with `aborted`.
+ * `places`: as in `FolderListing`. Rejects with `aborted`.
  */
 export async function visibleEntries(
   decisions: Pick<Decisions, 'memberFilter'>,
@@ -195,9 +195,12 @@ export async function visibleEntries(
   entries: readonly Entry[],
   filter: EntryFilter = {},
   hasReserved = true,
+  places?: FolderListing['places'],
 ): Promise<readonly Entry[]> {
   const view = viewOf(decisions, at, filter, hasReserved)
   if (view.isUnfiltered) return entries
+  const known = places && view.members && seenByGrants(entries, view.members, places)
+  if (known) return known
   // Most are visible, and a list that grows is copied many times.
   const visible = [...entries]
   const pauses = new Pauses(filter.signal)
@@ -212,25 +215,54 @@ export async function visibleEntries(
   return visible
 }
 
+/** Members with grants that are looked up by name in less time than all members of a folder are asked. */
+const maxNamed = 1000
+
+/** The entries that are seen, by looking up those that have grants. Undefined if these are not few or not known. */
+function seenByGrants(
+  entries: readonly Entry[],
+  members: MemberFilter,
+  places: NonNullable<FolderListing['places']>,
+): readonly Entry[] | undefined {
+  const { withGrants, areSeen } = members.others ?? {}
+  const names = withGrants?.keys && [...withGrants.keys()]
+  if (names === undefined || names.length > Math.min(maxNamed, entries.length / 4)) return undefined
+  const placeOf = places()
+  if (placeOf === undefined) return undefined
+  const excepted = names.filter((name) => members.shows(name) !== areSeen).flatMap((name) => placeOf.get(name) ?? [])
+  excepted.sort((one, other) => one - other)
+  if (areSeen !== true) return excepted.flatMap((place) => entries[place] ?? [])
+  const parts = [...excepted, entries.length].map((place, index) =>
+    entries.slice((excepted[index - 1] ?? -1) + 1, place),
+  )
+  return excepted.length === 0 ? entries : ([] as Entry[]).concat(...parts)
+}
+
 /** Entries without patterns that are quicker than a look at the clock for each. */
 const quickEntries = 1000
 
 /**
  * The filter for the entries of a folder. `isQuick`: names are neither matched against patterns nor searched.
- * `isUnfiltered`: all entries are visible.
+ * `isUnfiltered`: all entries are visible. `members`: set if nothing else hides any.
  */
 function viewOf(
   decisions: Pick<Decisions, 'memberFilter'>,
   at: Path,
   { foldersOnly = false, startsWith = '', contains = '', except }: EntryFilter,
   hasReserved: boolean,
-): { readonly isUnfiltered: boolean; readonly isQuick: boolean; isVisible(entry: Entry): boolean } {
+): {
+  readonly isUnfiltered: boolean
+  readonly isQuick: boolean
+  readonly members: MemberFilter | undefined
+  isVisible(entry: Entry): boolean
+} {
   const members = decisions.memberFilter(at)
   const part = foldName(contains)
   const asksAll = !hasReserved && !foldersOnly && startsWith === '' && part === '' && except === undefined
   return {
     isUnfiltered: members.showsAll && asksAll,
     isQuick: !members.hasPatterns && part === '',
+    members: asksAll ? members : undefined,
     isVisible({ name, kind }) {
       if (asksAll) return members.shows(name)
       if ((foldersOnly && kind !== 'folder') || !name.startsWith(startsWith) || name === except) return false

@@ -61,6 +61,13 @@ function combined(nodes: readonly Node[]): Sayings {
   return { allowed: (ownAllowed & ~ownDenied) | (allowed & ~denied & ~isOwn), denied: ownDenied | (denied & ~isOwn) }
 }
 
+/** Names of members that have grants. */
+export interface NamesWithGrants {
+  has(name: string): boolean
+  /** All of them; absent if other spellings have the same grants. */
+  keys?(): Iterable<string>
+}
+
 /** What the deciding grants say about each right at one path. */
 export class GrantedPath {
   #rest: GrantedPath | undefined
@@ -132,10 +139,10 @@ export class GrantedPath {
   }
 
   /**
-   * Which members have grants at or below them, for many names of one folder: a look at each member that lacks them
-   * costs one look at a map. Do not keep it: whether a backend ignores case can change.
+   * The names of the members that have grants at or below them, for folders with many others. Do not keep it: whether a
+   * backend ignores case can change.
    */
-  get withGrants(): { has(name: string): boolean } {
+  get withGrants(): NamesWithGrants {
     const [first, ...others] = this.nodes
     const isSpelledOnce = others.length === 0 && this.foldedPath(this.path) === undefined
     if (first !== undefined && isSpelledOnce) return first.children

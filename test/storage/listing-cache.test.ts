@@ -198,6 +198,29 @@ void t.test('serialized parts count towards the limit', async (t) => {
   t.equal(budget.bytes, 0, 'a listing that is no longer cached accepts nothing')
 })
 
+void t.test('the places of names are those of the order of the storage, and count towards the limit', async (t) => {
+  const budget = new ListingBudget(100_000)
+  const cache = new ListingCache(budget)
+  cache.set(a, listing(100))
+  const plain = budget.bytes
+  const { entries = [] } = cache.get(a) ?? {}
+  const places = cache.get(a)?.places()
+  t.same(
+    entries.map(({ name }) => places?.get(name)),
+    entries.map((_, index) => index),
+  )
+  t.equal(places?.get('other'), undefined)
+  t.equal(budget.bytes, plain + 4800)
+  t.equal(cache.get(a)?.places(), places)
+  t.equal(budget.bytes, plain + 4800, 'made once')
+  const twice = [...listing(10).entries, entry('file3')]
+  cache.set(b, { ...listing(10), entries: twice, backendOrder: twice })
+  t.equal(cache.get(b)?.places(), undefined, 'of two entries with one name')
+  const full = new ListingCache(new ListingBudget(plain + 500))
+  full.set(a, listing(100))
+  t.equal(full.get(a)?.places(), undefined, 'the map would exceed the limit')
+})
+
 void t.test('other orders are cached with their listing, within the limit', async (t) => {
   const budget = new ListingBudget(100_000)
   const cache = new ListingCache(budget)

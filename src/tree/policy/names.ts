@@ -7,7 +7,7 @@ import { childOf, isWithin, root, segmentsOf, within, type Path } from '../../ba
 import { maxSteps, stepsOf } from '../../base/patterns.js'
 import type { Entry } from '../../contract/entry.js'
 import { covers, type Rule } from '../folder-rules.js'
-import type { GrantedPath } from '../grant-trie.js'
+import type { GrantedPath, NamesWithGrants } from '../grant-trie.js'
 
 /**
  * Whether the grants let the principal know that the path exists. The base folder of a user who is granted only is
@@ -58,6 +58,8 @@ export interface MemberFilter {
   readonly showsAll: boolean
   /** Names are matched against patterns, which may take long. */
   readonly hasPatterns: boolean
+  /** Whether those members are seen that no rule and no grant is about; undefined if each name must be asked. */
+  readonly others: { readonly withGrants: NamesWithGrants; readonly areSeen: boolean } | undefined
   shows(name: string): boolean
 }
 
@@ -77,7 +79,6 @@ export function memberFilter(
   const asksMembers =
     granted !== undefined && (granted.hasBelow || !isGranted('see', granted.rest) || principal.share !== undefined)
   const showsAll = hiding === undefined && ruleOf === undefined && !asksMembers
-  // Whether those members are seen that no rule and no grant is about, which are most of a large folder.
   const others =
     hiding === undefined && ruleOf === undefined && granted !== undefined
       ? { withGrants: granted.withGrants, areSeen: isSeen(principal, childOf(folder, 'any'), granted.rest) }
@@ -85,6 +86,7 @@ export function memberFilter(
   return {
     showsAll,
     hasPatterns: hiding !== undefined,
+    others,
     shows(name) {
       if (showsAll) return true
       if (others?.withGrants.has(name) === false) return others.areSeen

@@ -411,6 +411,20 @@ void t.test('a long listing has what grants show of it, whoever has listed the f
   await served.put(`/many/${names[1002]}`, 'changed')
   t.same(await ben.names('/many'), names)
   await sees('after a change that such a user has seen first')
+  const eve = await served.as('eve', [])
+  await served.grant('eve', '/many', { deny: ['see'] })
+  for (const at of [2400, 7, 1000]) await served.grant('eve', `/many/${names[at]}`, { allow: ['see'] })
+  for (const fields of [{}, { page: 1, per_page: 2 }, { contains: '0' }, { sort_by: 'name', sort_direction: 'desc' }]) {
+    const { content, total } = (await eve.post('/api/fs/list', { path: '/many', ...fields })).data as Listed
+    const seen = [7, 1000, 2400].map((at) => names[at])
+    const expected = 'page' in fields ? seen.slice(0, 2) : 'contains' in fields ? seen.slice(1) : seen
+    t.same(
+      content.map(({ name }) => name),
+      'sort_by' in fields ? [...expected].reverse() : expected,
+      JSON.stringify(fields),
+    )
+    t.equal(total, 'contains' in fields ? 2 : 3)
+  }
   await served.grant('ann', '/many', { deny: ['read'] })
   t.ok((await whole()).content.every(({ unreadable, sign }) => unreadable === true && sign === ''))
   t.same(await ben.names('/many'), names)
