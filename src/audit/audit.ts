@@ -145,7 +145,7 @@ export class Audit {
     for (const listener of this.#listeners) listener(facts)
     const { settings } = this.#options
     if (!isRecordedBy(settings, facts)) return undefined
-    if (facts.result === 'refused' && this.#flood.holds(facts)) return undefined
+    if (this.#flood.holds(facts)) return undefined
     const group = this.#add(facts)
     if (group && settings.bool('audit_strict')) return this.#synced(group)
     return this.#waiting > limits.waiting && !this.#isLate ? this.#storing : undefined

@@ -1,15 +1,20 @@
-/** Counts refusals that are too many to be recorded one by one: many of one kind from one network within a minute. */
+/**
+ * Counts what strangers can cause without an end, and what is too much to be recorded one by one: refusals of one kind
+ * from one network, and visits of one share from one network, within a minute. Otherwise they would displace what else
+ * the audit has, and fill the deliveries of webhooks.
+ */
+import { siteOf } from '../base/network-site.js'
 import type { Actor, EventFacts } from '../database/audit-rows.js'
 import { networkOf } from '../net/addresses.js'
 
-/** Refusals that are recorded one by one within `time` milliseconds, and the networks and kinds that are known. */
+/** Events that are recorded one by one within `time` milliseconds, and the networks and kinds that are known. */
 const limits = { each: 100, time: 60_000, keys: 10_000 }
 
 interface Counted {
   /** When its minute ends. */
   readonly until: number
   seen: number
-  /** How many refusals were not recorded, and what is said of them. */
+  /** How many events were not recorded, and what is said of them. */
   held: number
   sum: EventFacts | undefined
 }
@@ -29,12 +34,13 @@ export class Flood {
     private readonly now: () => number,
   ) {}
 
-  /** Whether the refusal is only counted. */
+  /** Whether the event is only counted. */
   holds(facts: EventFacts): boolean {
-    if (this.#isClosed) return false
-    const { kind, error, actor } = facts
-    const from = actor.address === undefined ? `user ${actor.name}` : networkOf(actor.address)
-    const key = `${kind} ${error} ${from}`
+    const { kind, result, error, actor } = facts
+    const isVisit = kind === 'share.opened' && result === 'done'
+    if (this.#isClosed || (result !== 'refused' && !isVisit)) return false
+    const from = actor.address === undefined ? `user ${actor.name}` : siteOf(networkOf(actor.address))
+    const key = `${kind} ${isVisit ? actor.name : error} ${from}`
     this.#release()
     const counted = this.#counted.get(key)
     if (counted === undefined) {
@@ -77,7 +83,7 @@ export class Flood {
   }
 }
 
-/** What two refusals of one kind from one network have in common. Addresses that differ become the network. */
+/** What two events of one kind from one network have in common. Addresses that differ become their network. */
 function sumOf(one: EventFacts, other: EventFacts): EventFacts {
   const { kind, result, error } = one
   const same = <Field extends keyof EventFacts>(field: Field) => common(one[field], other[field])
@@ -94,9 +100,15 @@ function actorOf(one: Actor, other: Actor): Actor {
     userId: common(one.userId, other.userId),
     name: common(one.name, other.name) ?? '',
     protocol: common(one.protocol, other.protocol),
-    address: address === undefined ? undefined : (common(address, other.address) ?? networkOf(address)),
+    address: address === undefined || other.address === undefined ? undefined : widened(address, other.address),
     credential: common(one.credential, other.credential),
   }
+}
+
+/** The address of both, their network, or the /48 of IPv6 that has both. */
+function widened(one: string, other: string): string {
+  const network = networkOf(one)
+  return common(one, other) ?? common(network, networkOf(other)) ?? `${siteOf(network)}::/48`
 }
 
 function common<T>(one: T, other: T): T | undefined {

@@ -43,7 +43,7 @@ export interface EventFacts {
   readonly fields?: readonly string[] | undefined
   /** How long it took, in whole milliseconds. */
   readonly duration?: number | undefined
-  /** Refusals of one kind from one network that are counted in one row: how many, more than one. */
+  /** Refusals of one kind, or visits of one share, from one network that are counted in one row: more than one. */
   readonly count?: number | undefined
 }
 

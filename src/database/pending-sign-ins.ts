@@ -1,5 +1,6 @@
 /** Sign-ins that have begun and are not completed: each is completed by the secret that its client got, once. */
 import type { Knex } from 'knex'
+import { siteOf } from '../base/network-site.js'
 import { json, readRow, text, time, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
 
@@ -69,11 +70,6 @@ export class PendingSignInsTable {
   async sweep(now: Date): Promise<void> {
     await this.database.run((query) => sweep(query, now))
   }
-}
-
-/** The /48 of an IPv6 network, which whoever has many networks often has as a whole. Another network is its own. */
-function siteOf(network: string): string {
-  return network.split(':', 3).join(':')
 }
 
 async function isFull(query: Knex, rows: StoredRow, max: number): Promise<boolean> {

@@ -42,6 +42,32 @@ void t.test('a sum says what all of its refusals have in common, and the network
   t.end()
 })
 
+void t.test('the networks of one site, a /48 of IPv6, are counted together', (t) => {
+  const world = new World()
+  const from = (network: number) => ({ address: `2001:db8:1:${network.toString(16)}::1` })
+  let held = 0
+  for (let network = 0; network < 1000; network++) held += world.refuse(1, from(network))
+  t.equal(held, 900)
+  t.equal(world.refuse(1, { address: '2001:db8:2::1' }), 0, 'another site')
+  world.flood.close()
+  t.match(world.recorded, [{ actor: { address: '2001:db8:1::/48' }, count: 900 }])
+  t.end()
+})
+
+void t.test('visits of one share from one network are counted, and what else is done is not', (t) => {
+  const world = new World()
+  const visit = { kind: 'share.opened', result: 'done', error: undefined } as const
+  t.equal(world.refuse(150, { name: 'share:a' }, { ...visit, subject: 'a' }), 50)
+  t.equal(world.refuse(100, { name: 'share:b' }, { ...visit, subject: 'b' }), 0)
+  t.equal(world.refuse(1, { name: 'share:a', address: '192.0.2.2' }, visit), 0)
+  t.equal(world.refuse(500, { name: 'share:a' }, { kind: 'file.stored', result: 'done' }), 0)
+  t.equal(world.refuse(500, { name: 'share:a' }, { kind: 'share.opened', result: 'failed' }), 0)
+  world.flood.close()
+  t.match(world.recorded, [{ ...visit, subject: 'a', actor: { name: 'share:a', address: '192.0.2.1' }, count: 50 }])
+  t.equal(world.recorded.length, 1)
+  t.end()
+})
+
 void t.test('one refusal that was held is recorded as it was', (t) => {
   const world = new World()
   const facts = { path: asPath('/a'), decidedBy: 'the rule at /a', size: 5 }

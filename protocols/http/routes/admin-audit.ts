@@ -52,7 +52,10 @@ export const eventData = z
       ),
     fields: z.array(z.string()).nullable().describe('The names of the fields that were sent.'),
     duration: z.int().nullable().describe('In milliseconds.'),
-    count: z.int().nullable().describe('How many refusals of one kind from one network are counted here.'),
+    count: z
+      .int()
+      .nullable()
+      .describe('How many refusals of one kind, or visits of one share, from one network are counted here.'),
   })
   .meta({ id: 'AuditEvent' })
 
