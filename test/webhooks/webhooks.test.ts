@@ -105,13 +105,20 @@ async function open(
   }
 }
 
+/** Runs a test with a new database of each engine. */
+function onEachEngine(title: string, work: (t: Test, location: string) => Promise<void>): void {
+  for (const { name, skip, newDatabase } of engines) {
+    void t.test(`${name}: ${title}`, { skip }, async (t) => work(t, await newDatabase(t)))
+  }
+}
+
 /** Whether the receiver has got so many messages, and no other one is stored. */
 async function hasGot({ store }: Opened, receiver: Receiver, count: number): Promise<boolean> {
   return until(async () => receiver.received.length >= count && (await store.webhookDeliveries.counts()).size === 0)
 }
 
-void t.test('a receiver gets each event once, as a CloudEvent that is signed', async (t) => {
-  const opened = await open(t, { siteUrl: 'https://files.example.org' })
+onEachEngine('a receiver gets each event once, as a CloudEvent that is signed', async (t, location) => {
+  const opened = await open(t, { location, siteUrl: 'https://files.example.org' })
   const receiver = await startReceiver(t)
   const { secret } = await opened.add({ url: receiver.url })
   const refusal = { kind: 'moved', result: 'refused', error: 'denied', decidedBy: 'the grant at /ann' } as const
@@ -231,38 +238,41 @@ void t.test('fields that a webhook cannot have are refused', async (t) => {
   await t.rejects(add({ url, name: 'one more' }), { code: 'invalid', reason: 'there can be at most 50 webhooks' })
 })
 
-void t.test('an attempt that fails is repeated by the schedule, and after the last the webhook is off', async (t) => {
-  const opened = await open(t, { schedule: usualTimes.schedule })
-  const receiver = await startReceiver(t, (answer) => answer.writeHead(500).end())
-  const { id } = await opened.add({ url: receiver.url })
-  const [event] = await opened.record({})
-  const waiting = async () => (await opened.store.webhookDeliveries.next(id, 1))[0]
-  const pauses = [5000, 5 * minute, 30 * minute, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hour)]
-  for (const [index, pause] of pauses.entries()) {
-    t.ok(await until(async () => (await waiting())?.attempts === index + 1))
-    const last = { lastStatus: 500, lastError: 'the server answers with status 500', failedAt: undefined }
-    t.match(await waiting(), { ...last, nextAt: opened.now() + pause })
-    opened.move(pause)
-  }
-  t.ok(await until(async () => !(await opened.row(id)).enabled))
-  t.equal(receiver.received.length, 10)
-  t.match(await opened.row(id), { disabledReason: /^10 attempts .* have failed; the last: .* status 500$/ })
-  t.match(await opened.webhooks.list(), [{ waiting: 0, failed: 1 }])
-  t.match(await opened.webhooks.deliveries(id, true, { after: 0, limit: 9 }), [{ eventId: event, attempts: 10 }])
-  await opened.record({})
-  t.match(await opened.webhooks.list(), [{ waiting: 0, failed: 1 }], 'what happens while it is off is not stored')
+onEachEngine(
+  'an attempt that fails is repeated by the schedule, and after the last the webhook is off',
+  async (t, location) => {
+    const opened = await open(t, { location, schedule: usualTimes.schedule })
+    const receiver = await startReceiver(t, (answer) => answer.writeHead(500).end())
+    const { id } = await opened.add({ url: receiver.url })
+    const [event] = await opened.record({})
+    const waiting = async () => (await opened.store.webhookDeliveries.next(id, 1))[0]
+    const pauses = [5000, 5 * minute, 30 * minute, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hour)]
+    for (const [index, pause] of pauses.entries()) {
+      t.ok(await until(async () => (await waiting())?.attempts === index + 1))
+      const last = { lastStatus: 500, lastError: 'the server answers with status 500', failedAt: undefined }
+      t.match(await waiting(), { ...last, nextAt: opened.now() + pause })
+      opened.move(pause)
+    }
+    t.ok(await until(async () => !(await opened.row(id)).enabled))
+    t.equal(receiver.received.length, 10)
+    t.match(await opened.row(id), { disabledReason: /^10 attempts .* have failed; the last: .* status 500$/ })
+    t.match(await opened.webhooks.list(), [{ waiting: 0, failed: 1 }])
+    t.match(await opened.webhooks.deliveries(id, true, { after: 0, limit: 9 }), [{ eventId: event, attempts: 10 }])
+    await opened.record({})
+    t.match(await opened.webhooks.list(), [{ waiting: 0, failed: 1 }], 'what happens while it is off is not stored')
 
-  await t.rejects(opened.webhooks.replay(id, 'failed'), { code: 'invalid' })
-  receiver.script = accept
-  await opened.webhooks.update(id, { enabled: true })
-  t.match(await opened.row(id), { enabled: true, disabledReason: undefined })
-  t.equal(await opened.webhooks.replay(id, 'failed'), 1)
-  t.ok(await hasGot(opened, receiver, 11))
-  t.equal(receiver.ids.at(-1), event)
-})
+    await t.rejects(opened.webhooks.replay(id, 'failed'), { code: 'invalid' })
+    receiver.script = accept
+    await opened.webhooks.update(id, { enabled: true })
+    t.match(await opened.row(id), { enabled: true, disabledReason: undefined })
+    t.equal(await opened.webhooks.replay(id, 'failed'), 1)
+    t.ok(await hasGot(opened, receiver, 11))
+    t.equal(receiver.ids.at(-1), event)
+  },
+)
 
-void t.test('a receiver that is gone is switched off at once, and what waits is kept', async (t) => {
-  const opened = await open(t)
+onEachEngine('a receiver that is gone is switched off at once, and what waits is kept', async (t, location) => {
+  const opened = await open(t, { location })
   const receiver = await startReceiver(t, (answer) => answer.writeHead(410).end())
   const { id } = await opened.add({ url: receiver.url })
   await opened.record({}, {}, {}, {}, {}, {}, {}, {}, {}, {})
@@ -281,8 +291,8 @@ for (const [status, form] of [
   [429, 'seconds'],
   [503, 'a date'],
 ] as const) {
-  void t.test(`Retry-After in ${form} is obeyed after ${status}, for at most a day`, async (t) => {
-    const opened = await open(t)
+  onEachEngine(`Retry-After in ${form} is obeyed after ${status}, for at most a day`, async (t, location) => {
+    const opened = await open(t, { location })
     const start = opened.now()
     const wanted = form === 'seconds' ? '3600' : new Date(start + hour + 1000).toUTCString()
     const receiver = await startReceiver(t, (answer, turn) =>
@@ -319,8 +329,8 @@ void t.test('after the clock was set back, what was to be sent in its future is 
   t.same(receiver.ids, [event, event])
 })
 
-void t.test('a redirect is a failure, and is not followed', async (t) => {
-  const opened = await open(t)
+onEachEngine('a redirect is a failure, and is not followed', async (t, location) => {
+  const opened = await open(t, { location })
   const target = await startReceiver(t)
   const receiver = await startReceiver(t, (answer, turn) =>
     turn === 1 ? answer.writeHead(302, { location: target.url }).end() : answer.writeHead(200).end(),
@@ -333,8 +343,8 @@ void t.test('a redirect is a failure, and is not followed', async (t) => {
   t.equal(target.received.length, 0)
 })
 
-void t.test('a receiver that hangs delays no other one', async (t) => {
-  const opened = await open(t, { timeout: 100 })
+onEachEngine('a receiver that hangs delays no other one', async (t, location) => {
+  const opened = await open(t, { location, timeout: 100 })
   const hangs = () => undefined
   const silent = await startReceiver(t, hangs)
   const dripping = await startReceiver(t, (answer) => answer.writeHead(200).write('.'))
