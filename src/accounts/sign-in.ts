@@ -7,7 +7,7 @@ import { GatewayError } from '../base/errors.js'
 import type { KeyRow, UserRow } from '../database/tables/accounts.js'
 import type { Admission, AdmissionRequest } from './admission.js'
 import type { AppPasswords } from './app-passwords.js'
-import type { Browser, ConsoleSessions } from './console-sessions.js'
+import type { Browser, ConsoleSessionRow, ConsoleSessions } from './console-sessions.js'
 import { appPasswordDeleted, codeRequired, keyDeleted, sessionRevoked } from './errors.js'
 import type { Credentials, PasswordCheck } from './password-check.js'
 import type { Principal, ProtocolFacts } from './principal.js'
@@ -81,18 +81,21 @@ export class SignIn {
   }
 
   /**
-   * Checks who the user of a console session is once more, and records the time as that of its sign-in. `secret`: the
-   * value of the cookie. Rejects as `issueToken` does, and with `unauthenticated` if the session has ended, or another
-   * user was proved.
+   * Checks who the user of a console session is once more, and records the time as that of its sign-in. `session`: the
+   * value of its cookie, or what is stored of it. Rejects as `issueToken` does, and with `unauthenticated` if the
+   * session has ended, or another user was proved.
    */
-  async confirmConsoleSession(secret: string, by: Omit<Credentials, 'username'> | SignInProof): Promise<void> {
+  async confirmConsoleSession(
+    session: string | ConsoleSessionRow,
+    by: Omit<Credentials, 'username'> | SignInProof,
+  ): Promise<void> {
     const { users, consoleSessions } = this.options
-    const row = consoleSessions.find(secret)
+    const row = typeof session === 'string' ? consoleSessions.find(session) : session
     const user = row && users.get(row.userId)
     if (row === undefined || user === undefined) throw sessionRevoked({ detail: 'token_revoked' })
-    await this.#forSession({ ...by, username: user.username }, async ({ user: { id, passwordTime } }) => {
+    await this.#forSession({ ...by, username: user.username }, async ({ user: { id, passwordTime }, at }) => {
       const isSame = id === row.userId && passwordTime === row.passwordTime
-      if (!isSame || !(await consoleSessions.confirm(row.id))) throw sessionRevoked({ detail: 'token_revoked' })
+      if (!isSame || !(await consoleSessions.confirm(row.id, at))) throw sessionRevoked({ detail: 'token_revoked' })
       return { credential: `console:${row.id}` }
     })
   }

@@ -4,6 +4,7 @@
  */
 import { createRemoteJWKSet, customFetch as joseFetch, jwtVerify } from 'jose'
 import * as oidc from 'openid-client'
+import { joinSignals, untilAborted } from '../base/cancellation.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import type { Egress } from '../contract/driver-env.js'
 import { guardedFetch } from '../net/outgoing-request.js'
@@ -71,11 +72,16 @@ export class Provider {
 
   /**
    * The page of the provider where the user signs in. `fresh`: the user has to do so within the last ten minutes.
-   * Rejects with the detail `provider_failed`, as all methods.
+   * Rejects with the detail `provider_failed`, as all methods, and with `aborted`.
    */
-  async signInPage(facts: ProviderFacts, redirectUri: string, checks: SignInChecks, fresh: boolean): Promise<URL> {
+  async signInPage(
+    facts: ProviderFacts,
+    redirectUri: string,
+    checks: SignInChecks,
+    { fresh, signal }: { readonly fresh: boolean; readonly signal?: AbortSignal | undefined },
+  ): Promise<URL> {
     return asProviderError(async () => {
-      const config = await this.#configuration(facts)
+      const config = await this.#configuration(facts, signal)
       const { scopes_supported: supported = [] } = config.serverMetadata()
       // Providers that have this scope send groups only if it is asked for.
       const scopes = supported.includes('groups') ? [...facts.scopes, 'groups'] : facts.scopes
@@ -91,9 +97,14 @@ export class Provider {
   }
 
   /** Who has signed in. `callback`: the redirect URI with the query that the provider has added. */
-  async redeem(facts: ProviderFacts, callback: URL, checks: SignInChecks): Promise<ProviderAnswer> {
+  async redeem(
+    facts: ProviderFacts,
+    callback: URL,
+    checks: SignInChecks,
+    signal?: AbortSignal,
+  ): Promise<ProviderAnswer> {
     return asProviderError(async () => {
-      const config = await this.#configuration(facts)
+      const config = await this.#configuration(facts, signal)
       const isOidc = facts.kind === 'oidc'
       const tokens = await oidc.authorizationCodeGrant(config, callback, {
         pkceCodeVerifier: checks.verifier,
@@ -140,11 +151,19 @@ export class Provider {
     return { kind: 'oauth', issuer, subject: String(id), claims: { ...claims, preferred_username: login } }
   }
 
-  /** The page of the provider that ends the session there, and then leads to `after`; undefined if it has none. */
-  async signOutPage(facts: ProviderFacts, idToken: string | undefined, after: string): Promise<URL | undefined> {
+  /**
+   * The page of the provider that ends the session there, and then leads to `after`; undefined if it has none, or is
+   * not the `issuer` of the session.
+   */
+  async signOutPage(
+    facts: ProviderFacts,
+    { issuer, idToken }: { readonly issuer: string | undefined; readonly idToken: string | undefined },
+    after: string,
+  ): Promise<URL | undefined> {
     return asProviderError(async () => {
       const config = await this.#configuration(facts)
-      if (config.serverMetadata().end_session_endpoint === undefined) return undefined
+      const server = config.serverMetadata()
+      if (server.end_session_endpoint === undefined || server.issuer !== issuer) return undefined
       const hint = idToken === undefined ? {} : { id_token_hint: idToken }
       return oidc.buildEndSessionUrl(config, { ...hint, client_id: facts.clientId, post_logout_redirect_uri: after })
     })
@@ -173,9 +192,10 @@ export class Provider {
   }
 
   /** Made for each use, so that the keys of the provider are read anew: it may have replaced them. */
-  async #configuration(facts: ProviderFacts): Promise<oidc.Configuration> {
+  async #configuration(facts: ProviderFacts, signal?: AbortSignal): Promise<oidc.Configuration> {
     const { clientId, clientSecret, issuer } = facts
-    const server = await this.#serverMetadata(facts)
+    // Who leaves does not end what others wait for too.
+    const server = await untilAborted(this.#serverMetadata(facts), signal)
     // OpenID Connect Discovery 1.0 §3: the default is `client_secret_basic`.
     const usesPost = server.token_endpoint_auth_methods_supported?.includes('client_secret_post') === true
     const secret = usesPost ? oidc.ClientSecretPost(clientSecret) : oidc.ClientSecretBasic(clientSecret)
@@ -185,7 +205,10 @@ export class Provider {
       { [oidc.clockTolerance]: clockTolerance },
       clientSecret === '' ? oidc.None() : secret,
     )
-    config[oidc.customFetch] = this.#fetch
+    config[oidc.customFetch] = (url, options) => {
+      const joined = joinSignals(options.signal, signal)
+      return this.#fetch(url, { ...options, signal: joined.signal }).finally(() => joined.release())
+    }
     oidc.enableNonRepudiationChecks(config)
     // eslint-disable-next-line @typescript-eslint/no-deprecated -- only for private addresses (provider-facts.ts)
     if (issuer.startsWith('http:')) oidc.allowInsecureRequests(config)
@@ -241,6 +264,7 @@ async function asProviderError<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     for (let cause = error; cause instanceof Error; cause = cause.cause) {
       if (!isGatewayError(cause)) continue
+      if (cause.code === 'aborted') throw cause
       const reason = cause.detail === undefined ? `the provider cannot be used: ${cause.reason}` : cause.reason
       throw new GatewayError('invalid', {
         op: 'sign in',

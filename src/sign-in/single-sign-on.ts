@@ -1,9 +1,10 @@
 /** Single sign-on: sign-ins at a provider, from the first request of a browser to its session. */
 import type { Accounts } from '../accounts/accounts.js'
 import { FairQueue } from '../accounts/fair-queue.js'
+import type { ConsoleSessionRow } from '../accounts/console-sessions.js'
 import type { SignInProof, Proved } from '../accounts/proof.js'
 import type { ShownIdentity } from '../accounts/identities.js'
-import { providerSignInExpired } from '../accounts/errors.js'
+import { identityRefused, providerSignInExpired } from '../accounts/errors.js'
 import { digestOf, newSecret } from '../accounts/random-secrets.js'
 import { timingSafeEqualText } from '../accounts/timing-safe-text.js'
 import { GatewayError, isGatewayError, hasDetail } from '../base/errors.js'
@@ -19,8 +20,11 @@ import { providerFacts, type SsoSettings } from './provider-facts.js'
 import { ProviderSessions } from './provider-sessions.js'
 import type { Provider, ProviderAnswer, SignInChecks } from './provider.js'
 
-/** What a sign-in at the provider leads to: a token, an id to link, a session of the console, or a link. */
-export type SsoMethod = 'sso_get_token' | 'get_sso_id' | 'console' | 'link'
+/**
+ * What a sign-in at the provider leads to: a token, an id to link, a session of the console, a link to the user of one,
+ * or the confirmation of one.
+ */
+export type SsoMethod = 'sso_get_token' | 'get_sso_id' | 'console' | 'link' | 'confirm'
 
 /** The browser that signs in. */
 export interface SsoBrowser {
@@ -33,12 +37,14 @@ export interface SsoBrowser {
 
 interface Begun {
   readonly method: SsoMethod
+  /** The provider that it was begun at. */
+  readonly issuer: string
   readonly redirectUri: string
   readonly nonce: string
   readonly verifier: string
   /** SHA-256 of the secret of the browser. */
   readonly browser: string
-  /** The id of the session of the console whose user links an identity. */
+  /** The id of the session of the console whose user links an identity, or confirms the session. */
   readonly session?: number | undefined
   /** The page of the console where the user goes on. */
   readonly after: string
@@ -50,8 +56,8 @@ interface AwaitingCode {
   readonly identityId: number
   /** When the user has signed in at the provider, in milliseconds since 1970. */
   readonly authTime: number | undefined
-  /** What opens its session in `ProviderSessions`. */
-  readonly reserved: string
+  /** What opens its session in `ProviderSessions`. Undefined if it confirms a session. */
+  readonly reserved?: string | undefined
 }
 
 /** An identity that a user may link to an account by sending its id back. */
@@ -64,7 +70,7 @@ export type SsoOutcome = { readonly method: SsoMethod; readonly after: string } 
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'session'; readonly session: Awaited<ReturnType<Accounts['signIn']['openConsoleSession']>> }
   | { readonly kind: 'linkable'; readonly id: string }
-  | { readonly kind: 'linked' }
+  | { readonly kind: 'linked' | 'confirmed' }
   /** The account asks for a code. `secret`: what the browser sends with it. */
   | { readonly kind: 'code'; readonly secret: string }
 )
@@ -103,45 +109,53 @@ export class SingleSignOn {
 
   /**
    * Begins a sign-in. Resolves to the page of the provider, and to the secret that the browser must have in a cookie.
-   * `session`: that of the console whose user links an identity. `fresh`: the user must sign in at the provider, if
-   * that was more than ten minutes ago. Rejects with the details `provider_off` and `provider_failed`, and with
-   * `throttled` if the network has begun too many.
+   * `session`: that of the console whose user links an identity, or confirms it. `fresh`: the user must sign in at the
+   * provider, if that was more than ten minutes ago; also for a confirmation. Rejects with the details `provider_off`
+   * and `provider_failed`, with `throttled` if the network has begun too many, and with `aborted`.
    */
   async begin(
     { method, redirectUri, session, after }: Pick<Begun, 'method' | 'redirectUri' | 'session' | 'after'>,
     browser: SsoBrowser,
     fresh: boolean,
+    signal?: AbortSignal,
   ): Promise<{ readonly page: URL; readonly secret: string }> {
     const facts = providerFacts(this.options.settings)
     this.#pending.count(browser.address)
+    if (method === 'confirm' && facts.kind === 'oauth') {
+      const reason = 'GitHub does not say when it has asked for a password'
+      throw new GatewayError('invalid', { op: 'sign in', detail: 'provider_failed', reason })
+    }
     const secret = browser.secret ?? newSecret()
     const checks: SignInChecks = { state: newSecret(), nonce: newSecret(), verifier: newSecret() }
     const provider = await this.#loaded()
-    const page = await provider.signInPage(facts, redirectUri, checks, fresh)
-    const { nonce, verifier } = checks
-    const begun: Begun = { method, redirectUri, nonce, verifier, browser: digestOf(secret), session, after }
+    const page = await provider.signInPage(facts, redirectUri, checks, { fresh: fresh || method === 'confirm', signal })
+    const [{ issuer }, { nonce, verifier }] = [facts, checks]
+    const begun: Begun = { method, issuer, redirectUri, nonce, verifier, browser: digestOf(secret), session, after }
     await this.#keep('provider', browser, begun, checks.state)
     return { page, secret }
   }
 
   /**
    * Completes a sign-in. `query`: that of the request to which the provider has led the browser. Rejects with the
-   * details `provider_sign_in_expired`, `provider_failed`, `identity_unknown` and `identity_refused`, and as
-   * `SignIn.issueToken`.
+   * details `provider_sign_in_expired`, `provider_failed`, `identity_unknown` and `identity_refused`, with `aborted`,
+   * and as `SignIn.issueToken`.
    */
-  async complete(query: URLSearchParams, browser: SsoBrowser): Promise<SsoOutcome> {
+  async complete(query: URLSearchParams, browser: SsoBrowser, signal?: AbortSignal): Promise<SsoOutcome> {
     const facts = providerFacts(this.options.settings)
     const state = query.get('state') ?? ''
     const begun = await this.#take<Begun>('provider', state, browser)
-    const { method, after, nonce, verifier, redirectUri } = begun
+    const { method, after, issuer, nonce, verifier, redirectUri } = begun
+    // The code would be sent to another provider than the one that has made it.
+    if (issuer !== facts.issuer) throw providerSignInExpired()
     const callback = new URL(redirectUri)
     callback.search = query.toString()
     const provider = await this.#loaded()
     const party = { network: networkOf(browser.address) }
-    const redeem = () => this.#queue.run({ party }, () => provider.redeem(facts, callback, { state, nonce, verifier }))
+    const checks = { state, nonce, verifier }
+    const redeem = () => this.#queue.run({ party, signal }, () => provider.redeem(facts, callback, checks, signal))
     if (method === 'link') {
       const shown = shownIdentity(await redeem())
-      await this.#accounts.link(await this.#linkingUser(begun, browser), shown)
+      await this.#accounts.link((await this.#sessionOf(begun, browser)).userId, shown)
       return { method, after, kind: 'linked' }
     }
     if (method === 'get_sso_id') {
@@ -153,10 +167,17 @@ export class SingleSignOn {
     let awaiting: Omit<AwaitingCode, 'begun'> | undefined
     const prove = async () => {
       const answer = await redeem()
+      // Before an account is made or linked.
+      if (method === 'confirm') await this.#assertOwn(answer, begun, browser)
       const identity = await this.#accounts.signedIn(facts, answer)
+      const authTime = answer.authTime?.getTime()
+      if (method === 'confirm') {
+        awaiting = { identityId: identity.id, authTime }
+        return this.#proved(awaiting, isTwoStep(answer.claims))
+      }
       // The code of the account, if one is asked, may come as late as the answer.
       const reserved = await this.#sessions.reserve(identity.id, answer, new Date(this.#now() + 2 * pendingTime))
-      awaiting = { identityId: identity.id, authTime: answer.authTime?.getTime(), reserved }
+      awaiting = { identityId: identity.id, authTime, reserved }
       return this.#proved(awaiting, isTwoStep(answer.claims))
     }
     return this.#signIn(begun, browser, { kind: facts.kind, prove }, () => awaiting)
@@ -180,6 +201,10 @@ export class SingleSignOn {
     const { signIn } = this.options.accounts
     const proof = { ...how, username: '', address: browser.address }
     try {
+      if (method === 'confirm') {
+        await signIn.confirmConsoleSession(await this.#sessionOf(begun, browser), proof)
+        return { method, after, kind: 'confirmed' }
+      }
       return method === 'console'
         ? { method, after, kind: 'session', session: await signIn.openConsoleSession(proof, browser) }
         : { method, after, kind: 'token', token: await signIn.issueToken(proof) }
@@ -200,12 +225,12 @@ export class SingleSignOn {
       hasTwoStep,
       // A provider that does not say when is not taken for one that has just asked. GitHub never says it.
       at: new Date(authTime ?? 0),
-      onSession: (session) => this.#sessions.open(reserved, user.id, session),
+      onSession: reserved === undefined ? undefined : (session) => this.#sessions.open(reserved, user.id, session),
     }
   }
 
-  /** Whose session has begun to link an identity. Rejects with `provider_sign_in_expired` if the session has ended. */
-  async #linkingUser({ session = 0 }: Begun, { address }: SsoBrowser): Promise<number> {
+  /** The session of the console that has begun it. Rejects with `provider_sign_in_expired` if that has ended. */
+  async #sessionOf({ session = 0 }: Begun, { address }: SsoBrowser): Promise<ConsoleSessionRow> {
     const { admission, consoleSessions, users } = this.options.accounts
     // Another node may have opened it just now.
     if (consoleSessions.get(session) === undefined) await consoleSessions.readThoseOfOthers()
@@ -213,10 +238,17 @@ export class SingleSignOn {
     const user = row && users.get(row.userId)
     const isOpen = user?.passwordTime === row?.passwordTime && (row?.expires.getTime() ?? 0) > this.#now()
     const visit = { address, hasTwoStep: row?.twoStep }
-    if (user === undefined || !isOpen || admission.sessionRefusal(user, visit) !== undefined) {
+    if (row === undefined || user === undefined || !isOpen || admission.sessionRefusal(user, visit) !== undefined) {
       throw providerSignInExpired()
     }
-    return user.id
+    return row
+  }
+
+  /** Rejects with `identity_refused` unless the user who confirms a session has this identity. */
+  async #assertOwn({ issuer, subject }: ProviderAnswer, begun: Begun, browser: SsoBrowser): Promise<void> {
+    const { userId } = await this.#sessionOf(begun, browser)
+    if (this.options.accounts.identities.find(issuer, subject)?.userId === userId) return
+    throw identityRefused('this identity is not that of the user who is signed in')
   }
 
   #identity({ identityId }: Pick<AwaitingCode, 'identityId'>): IdentityRow {
@@ -256,7 +288,8 @@ export class SingleSignOn {
     try {
       const facts = providerFacts(settings)
       const provider = await this.#loaded()
-      return await provider.signOutPage(facts, session.idToken, after)
+      const issuer = this.options.accounts.identities.get(session.identityId)?.issuer
+      return await provider.signOutPage(facts, { issuer, idToken: session.idToken }, after)
     } catch (error) {
       log.warn({ err: error }, 'the session at the provider was not ended')
       return undefined

@@ -27,6 +27,8 @@ export class LyingProvider {
   /** The status of all answers, while it is not 200. */
   status = 200
   readonly requests: string[] = []
+  /** Requests whose client has left before they were answered. */
+  left = 0
   /** What the client has sent to redeem the latest code. */
   redeemed = new URLSearchParams()
   /** The header `Authorization` of that request. */
@@ -42,6 +44,9 @@ export class LyingProvider {
   static async start(t: Test): Promise<LyingProvider> {
     const provider = new LyingProvider(await newKeys('first'))
     provider.issuer = await listen(t, (request, response) => {
+      response.on('close', () => {
+        if (!response.writableEnded) provider.left++
+      })
       const chunks: Buffer[] = []
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
       request.on('end', () => {
