@@ -35,7 +35,7 @@ database                  base
 settings                  base contract net database
 audit                     base contract net database settings
 accounts                  base net database settings audit
-sign-in                   base contract net database settings accounts
+sign-in                   base contract net database settings audit accounts
 storage                   base contract database settings
 locks                     base database accounts
 cluster                   base contract database settings accounts storage locks

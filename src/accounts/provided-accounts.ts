@@ -1,14 +1,15 @@
 /** Accounts of people whom a provider or directory has proved: found by their identities, or made for them. */
 import { createHash } from 'node:crypto'
 import { isGatewayError } from '../base/errors.js'
+import type { Audit } from '../audit/audit.js'
 import type { Log } from '../base/log.js'
-import { cleanPath, type Path } from '../base/path.js'
+import { cleanPath, foldCase, type Path } from '../base/path.js'
 import type { Accounts } from './accounts.js'
 import { identityRefused } from './errors.js'
 import type { IdentityRow, ShownIdentity } from './identities.js'
 import { allPermissions } from './principal.js'
 import { applyProvidedGroups, type ProvidedGroups } from './provided-groups.js'
-import { shownForm } from './users.js'
+import { spellingOf } from './spelling.js'
 
 /** Somebody as a provider or directory has just shown it. */
 export interface ProvidedPerson {
@@ -35,6 +36,7 @@ export interface NewAccount {
 interface ProvidedAccountsOptions {
   readonly accounts: Pick<Accounts, 'ended' | 'groups' | 'identities' | 'reload' | 'users'>
   readonly log: Pick<Log, 'info'>
+  readonly audit: Pick<Audit, 'record'>
 }
 
 export class ProvidedAccounts {
@@ -83,19 +85,20 @@ export class ProvidedAccounts {
   }
 
   /**
-   * Makes the account of an identity that none has. Resolves to false if every name is taken: also by a name that
-   * differs only in case, because the folders of both could be one.
+   * Makes the account of an identity that none has. Resolves to false if every name is taken: also by another spelling
+   * of it, because the folders of both could be one.
    */
   async create(shown: ShownIdentity, { names, folder, permission }: NewAccount): Promise<boolean> {
     const { accounts, log } = this.options
     const { users, identities } = accounts
     const { kind, issuer, subject } = shown
     const exists = () => identities.find(issuer, subject) !== undefined
-    const taken = new Set(users.list().map(({ username }) => shownForm(username)))
+    const folded = (name: string) => foldCase(spellingOf(name))
+    const taken = new Set(users.list().map(({ username }) => folded(username)))
     for (const username of names) {
-      if (taken.has(shownForm(username))) continue
+      if (taken.has(folded(username))) continue
       try {
-        await users.create({
+        const { id } = await users.create({
           username,
           basePath: folderOf(folder, { username, sub: subject }),
           role: 'general',
@@ -105,6 +108,7 @@ export class ProvidedAccounts {
           identity: identities.newRow(shown, true),
         })
         log.info({ account: username, issuer }, 'an account was created at its first sign-in')
+        await this.record(id, ['username', 'identity'])
         return true
       } catch (error) {
         if (!isGatewayError(error, 'exists')) throw error
@@ -116,12 +120,19 @@ export class ProvidedAccounts {
     return exists()
   }
 
+  /** Records in the audit that a sign-in or a look-up has changed these fields of an account, as nobody has asked. */
+  async record(userId: number, fields: readonly string[]): Promise<void> {
+    const subject = this.options.accounts.users.get(userId)?.username
+    await this.options.audit.record({ kind: 'admin.user', actor: { name: 'gateway' }, subject, fields, result: 'done' })
+  }
+
   async #provideGroups(
     { userId }: IdentityRow,
     groups: ProvidedPerson['groups'],
     provided: ProvidedGroups,
   ): Promise<void> {
-    await applyProvidedGroups(this.options.accounts, userId, groups, provided)
+    const { wasAdmin, isAdmin } = await applyProvidedGroups(this.options.accounts, userId, groups, provided)
+    if (isAdmin !== wasAdmin) await this.record(userId, [isAdmin ? 'becomes admin' : 'is admin no more'])
   }
 }
 

@@ -31,10 +31,10 @@ export function namesIn(text: string): readonly string[] {
 
 /**
  * Makes the user a member of those managed groups that its groups there (`values`) lead to, and of no other managed
- * ones. Groups that do not exist here are ignored, and so is a group of admins that does not require a provider, unless
- * the account was made by one: an account that has a password of its own would stay an admin by that. `values` undefined:
- * what its groups are is not known, or it has ended there. Then it stays in those that restrict it. Resolves to whether
- * the user is an admin by its groups, before and after it. Rejects as `Groups.changeGroupsOf` and `Groups.create`.
+ * ones. Groups that do not exist here are ignored. A group of admins that does not require a provider is given only to
+ * an account that was made by one: another has a password of its own, by which it would stay an admin. `values`
+ * undefined: what its groups are is not known, or it has ended there; it stays in those that restrict it. Resolves to
+ * whether the user is an admin by its groups, before and after it. Rejects as `Groups.changeGroupsOf` and `create`.
  */
 export async function applyProvidedGroups(
   { groups, identities }: ProvidingAccounts,

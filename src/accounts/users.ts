@@ -1,7 +1,7 @@
 /** The user accounts, cached in memory. */
 import { isDeepStrictEqual } from 'node:util'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors.js'
-import { cleanPath, foldCase } from '../base/path.js'
+import { cleanPath } from '../base/path.js'
 import { isDecoded } from '../base/utf8.js'
 import type { Role, UserRow, UserContents } from '../database/tables/accounts.js'
 import type { Store } from '../database/tables.js'
@@ -338,11 +338,6 @@ async function withNameTakenReason(change: Promise<UserRow>): Promise<UserRow> {
 
 function nameTaken(cause?: unknown): GatewayError {
   return new GatewayError('exists', { reason: 'a user of this name exists already', cause })
-}
-
-/** The name in a form that names share which differ in case only, or in forms of a character (NFKC of Unicode). */
-export function shownForm(username: string): string {
-  return foldCase(username.normalize('NFKC'))
 }
 
 const forbiddenInNames = /[\u0000-\u001f\u007f:]/

@@ -4,6 +4,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { version } from '../base/version.js'
 import type { Audit } from '../audit/audit.js'
+import type { EventFacts } from '../audit/event.js'
 import type { Events } from '../storage/events.js'
 import { mountStates, type Mounts } from '../mounts/mounts.js'
 import type { TransferEvent } from '../storage/transfer-meter.js'
@@ -76,6 +77,22 @@ export class Metrics {
       sums.transfers++
       sums.bytes += event.bytes
       duration.observe({ protocol, direction }, event.seconds)
+    })
+    const signIns = new Map<string, number>()
+    audit.on((event) => {
+      if (event.kind !== 'signin.ok') return
+      const by = provedBy(event)
+      signIns.set(by, (signIns.get(by) ?? 0) + 1)
+    })
+    new Counter({
+      name: 'tidegate_sign_ins_total',
+      help: 'Sign-ins that succeeded, by what proved the user. One that each request repeats counts once an hour.',
+      labelNames: ['by'] as const,
+      registers,
+      collect() {
+        this.reset()
+        for (const [by, count] of signIns) this.inc({ by }, count)
+      },
     })
     const counts = new Map<string, { readonly labels: { kind: string; result: string }; count: number }>()
     audit.on(({ kind, result }) => {
@@ -152,4 +169,15 @@ export class Metrics {
     this.#hasProcessMetrics = true
     return this.#registry.metrics()
   }
+}
+
+/** Names of the proofs that are not a password of an account here. */
+const proofs: Readonly<Record<string, string>> = {
+  ...{ key: 'ssh key', app: 'app password', passkey: 'passkey' },
+  ...{ oidc: 'provider', oauth: 'provider', ldap: 'directory' },
+}
+
+/** What has proved the user of a sign-in. */
+function provedBy({ subject, actor }: EventFacts): string {
+  return proofs[subject ?? actor.credential?.split(':')[0] ?? ''] ?? 'password'
 }

@@ -1,5 +1,6 @@
 /** Accounts of people in an LDAP directory: who proves a password there, and who is gone (docs/decisions/0048). */
 import type { Accounts } from '../accounts/accounts.js'
+import type { Audit } from '../audit/audit.js'
 import { notAdmitted } from '../accounts/errors.js'
 import { FairQueue } from '../accounts/fair-queue.js'
 import type { IdentityRow } from '../accounts/identities.js'
@@ -19,6 +20,7 @@ interface LdapSignInOptions {
   readonly settings: Pick<Settings, 'bool' | 'get' | 'number'>
   readonly egress: DirectoryEgress
   readonly log: Pick<Log, 'info' | 'warn'>
+  readonly audit: Pick<Audit, 'record'>
   /** The time in milliseconds since 1970. */
   readonly now?: () => number
 }

@@ -1,4 +1,4 @@
-/** Sign-ins that have begun, each of which its client completes once by a secret; and how often a network begins one. */
+/** Sign-ins that have begun, each of which its client completes once by a secret, and the limit of a network. */
 import { tooManyAttempts } from '../accounts/errors.js'
 import { digestOf, newSecret } from '../accounts/random-secrets.js'
 import { put } from '../base/bounded-tables.js'

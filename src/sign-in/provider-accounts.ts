@@ -1,5 +1,6 @@
 /** The accounts of those who sign in at a provider: linked, created, and with the groups that the provider names. */
 import type { Accounts } from '../accounts/accounts.js'
+import type { Audit } from '../audit/audit.js'
 import { identityRefused } from '../accounts/errors.js'
 import type { IdentityRow, ShownIdentity } from '../accounts/identities.js'
 import { cleanName, ProvidedAccounts } from '../accounts/provided-accounts.js'
@@ -16,6 +17,7 @@ interface ProviderAccountsOptions {
   readonly accounts: Pick<Accounts, 'ended' | 'groups' | 'identities' | 'reload' | 'users'>
   readonly settings: SsoSettings
   readonly log: Pick<Log, 'info' | 'warn'>
+  readonly audit: Pick<Audit, 'record'>
 }
 
 /** Names that are tried for a new account: with a number after the first one. */
@@ -90,6 +92,7 @@ export class ProviderAccounts {
     if (former !== undefined) {
       await this.link(former.id, shown)
       log.warn({ account: former.username, issuer: answer.issuer }, 'an identity was linked at its first sign-in')
+      await this.#provided.record(former.id, ['identity'])
       return
     }
     if (!settings.bool('sso_auto_register')) return

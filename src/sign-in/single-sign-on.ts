@@ -1,5 +1,6 @@
 /** Single sign-on: sign-ins at a provider, from the first request of a browser to its session. */
 import type { Accounts } from '../accounts/accounts.js'
+import type { Audit } from '../audit/audit.js'
 import { FairQueue } from '../accounts/fair-queue.js'
 import type { ConsoleSessionRow } from '../accounts/console-sessions.js'
 import type { SignInProof, Proved } from '../accounts/proof.js'
@@ -15,6 +16,7 @@ import type { SignInPurpose } from '../database/pending-sign-ins.js'
 import type { Store } from '../database/tables.js'
 import { networkOf } from '../net/addresses.js'
 import { PendingSignIns } from './pending-sign-ins.js'
+import { isTwoStep } from './claims.js'
 import { ProviderAccounts, shownIdentity } from './provider-accounts.js'
 import { providerFacts, type SsoSettings } from './provider-facts.js'
 import { ProviderSessions } from './provider-sessions.js'
@@ -50,6 +52,15 @@ interface Begun {
   readonly after: string
 }
 
+type Beginning = Pick<Begun, 'method' | 'redirectUri' | 'session' | 'after'>
+
+interface BegunPage {
+  /** Where the user signs in at the provider. */
+  readonly page: URL
+  /** What the browser must have in a cookie. */
+  readonly secret: string
+}
+
 /** A sign-in that lacks the code of the account. */
 interface AwaitingCode {
   readonly begun: Begun
@@ -82,12 +93,16 @@ const maxRunning = { all: 8, network: 4 }
 /** The beginning of the ids by which identities are linked, which no subject of an identity is taken for. */
 export const linkPrefix = 'link-'
 
+/** Details of errors whose reason is for admins. */
+const reasoned: ReadonlySet<string> = new Set(['provider_settings', 'provider_failed', 'identity_refused'])
+
 interface SingleSignOnOptions {
   readonly accounts: Accounts
   readonly settings: SsoSettings
   readonly store: Pick<Store, 'pendingSignIns' | 'providerSessions' | 'revokedTokens'>
   readonly egress: Pick<Egress, 'agentFor'>
   readonly log: Pick<Log, 'info' | 'warn'>
+  readonly audit: Pick<Audit, 'record'>
   /** Milliseconds since 1970. */
   readonly now?: () => number
 }
@@ -108,19 +123,23 @@ export class SingleSignOn {
   }
 
   /**
-   * Begins a sign-in. Resolves to the page of the provider, and to the secret that the browser must have in a cookie.
+   * Begins a sign-in.
    * `session`: that of the console whose user links an identity, or confirms it. `fresh`: the user must sign in at the
    * provider, if that was more than ten minutes ago; also for a confirmation. Rejects with the details `provider_off`
    * and `provider_failed`, with `throttled` if the network has begun too many, and with `aborted`.
    */
-  async begin(
-    { method, redirectUri, session, after }: Pick<Begun, 'method' | 'redirectUri' | 'session' | 'after'>,
+  begin(begin: Beginning, browser: SsoBrowser, fresh: boolean, signal?: AbortSignal): Promise<BegunPage> {
+    return this.#logged(browser, () => this.#begin(begin, browser, fresh, signal))
+  }
+
+  async #begin(
+    { method, redirectUri, session, after }: Beginning,
     browser: SsoBrowser,
     fresh: boolean,
-    signal?: AbortSignal,
-  ): Promise<{ readonly page: URL; readonly secret: string }> {
-    const facts = providerFacts(this.options.settings)
+    signal: AbortSignal | undefined,
+  ): Promise<BegunPage> {
     this.#pending.count(browser.address)
+    const facts = providerFacts(this.options.settings)
     if (method === 'confirm' && facts.kind === 'oauth') {
       const reason = 'GitHub does not say when it has asked for a password'
       throw new GatewayError('invalid', { op: 'sign in', detail: 'provider_failed', reason })
@@ -140,7 +159,11 @@ export class SingleSignOn {
    * details `provider_sign_in_expired`, `provider_failed`, `identity_unknown` and `identity_refused`, with `aborted`,
    * and as `SignIn.issueToken`.
    */
-  async complete(query: URLSearchParams, browser: SsoBrowser, signal?: AbortSignal): Promise<SsoOutcome> {
+  complete(query: URLSearchParams, browser: SsoBrowser, signal?: AbortSignal): Promise<SsoOutcome> {
+    return this.#logged(browser, () => this.#complete(query, browser, signal))
+  }
+
+  async #complete(query: URLSearchParams, browser: SsoBrowser, signal: AbortSignal | undefined): Promise<SsoOutcome> {
     const facts = providerFacts(this.options.settings)
     const state = query.get('state') ?? ''
     const begun = await this.#take<Begun>('provider', state, browser)
@@ -155,7 +178,12 @@ export class SingleSignOn {
     const redeem = () => this.#queue.run({ party, signal }, () => provider.redeem(facts, callback, checks, signal))
     if (method === 'link') {
       const shown = shownIdentity(await redeem())
-      await this.#accounts.link((await this.#sessionOf(begun, browser)).userId, shown)
+      const { id, userId } = await this.#sessionOf(begun, browser)
+      await this.#accounts.link(userId, shown)
+      const name = this.options.accounts.users.get(userId)?.username ?? ''
+      const actor = { userId, name, protocol: 'http', address: browser.address, credential: `console:${id}` }
+      const facts = { actor, subject: name, fields: ['identity'], result: 'done' } as const
+      await this.options.audit.record({ kind: 'admin.user', ...facts })
       return { method, after, kind: 'linked' }
     }
     if (method === 'get_sso_id') {
@@ -251,6 +279,20 @@ export class SingleSignOn {
     throw identityRefused('this identity is not that of the user who is signed in')
   }
 
+  /** Logs why it fails, unless that is logged as a refused sign-in, or the client is told all of it. */
+  async #logged<T>({ address }: SsoBrowser, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      const { accounts, log } = this.options
+      const { detail = '', reason = '' } = isGatewayError(error) ? error : {}
+      if (reasoned.has(detail) && !accounts.signIn.hasRecorded(error as GatewayError)) {
+        log.warn({ address, error: detail, reason }, 'single sign-on refused')
+      }
+      throw error
+    }
+  }
+
   #identity({ identityId }: Pick<AwaitingCode, 'identityId'>): IdentityRow {
     const identity = this.options.accounts.identities.get(identityId)
     if (identity === undefined) throw new GatewayError('denied', { op: 'sign in', detail: 'identity_unknown' })
@@ -330,16 +372,4 @@ export class SingleSignOn {
     const { Provider } = await import('./provider.js')
     return (this.#provider ??= new Provider(this.options.egress, this.#now))
   }
-}
-
-/** Values of `amr` (RFC 8176) and `acr` by which a provider says that it has asked for two factors. */
-const twoStepMethods: ReadonlySet<unknown> = new Set(['mfa'])
-const twoStepClasses: ReadonlySet<unknown> = new Set([
-  'mfa',
-  'http://schemas.openid.net/pape/policies/2007/06/multi-factor',
-  'https://refeds.org/profile/mfa',
-])
-
-function isTwoStep({ amr, acr }: ProviderAnswer['claims']): boolean {
-  return (Array.isArray(amr) && amr.some((method) => twoStepMethods.has(method))) || twoStepClasses.has(acr)
 }
