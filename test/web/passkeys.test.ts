@@ -1,4 +1,5 @@
 /** Passkeys in the console, with the virtual authenticator of Chromium. */
+import { generateSync } from 'otplib'
 import type { CDPSession, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { newOtpSecret } from '../../src/accounts/otp.js'
@@ -73,7 +74,7 @@ t.teardown(() => moveClock(0))
 
 void t.test('passkeys', { skip: withoutBrowser }, async (t) => {
   const site = await localSite(t)
-  for (const username of ['ann', 'twice', 'recent', 'copied']) await createUser(site, username)
+  for (const username of ['ann', 'twice', 'recent', 'copied', 'coded']) await createUser(site, username)
 
   await t.test('one is added, renamed, used without a name, and removed', (t) =>
     visit(t, site, profileOf('ann'), async (page) => {
@@ -166,6 +167,28 @@ void t.test('passkeys', { skip: withoutBrowser }, async (t) => {
         await other.getByRole('alert').getByText('the passkey was not accepted').waitFor()
         t.equal(await files(other).count(), 0)
       })
+    }),
+  )
+
+  await t.test('an account with two-step verification adds one with a code', (t) =>
+    visit(t, site, profileOf('coded'), async (page) => {
+      await VirtualAuthenticator.of(page)
+      const { users } = site.gateway.accounts
+      const secret = newOtpSecret()
+      await users.update(users.byName('coded')?.id ?? 0, { otpSecret: secret })
+      await button(page, 'Add a passkey').click()
+      const form = dialog(page, 'Add a passkey')
+      await form.getByLabel('Name').fill('phone')
+      const confirm = form.getByRole('button', { name: 'Add', exact: true })
+      await confirm.click()
+      await form.getByText('Enter the one-time code').waitFor()
+      t.strictSame(await axeViolations(page), [])
+      await form.getByLabel('One-time code').fill('000000')
+      await confirm.click()
+      await form.getByText('The code is wrong').waitFor()
+      await form.getByLabel('One-time code').fill(generateSync({ secret }))
+      await confirm.click()
+      await page.getByRole('cell', { name: 'phone', exact: true }).waitFor()
     }),
   )
 

@@ -1,10 +1,12 @@
 /** Single sign-on in the console: the sign-in page, the profile, and signing out. */
+import { generateSync } from 'otplib'
 import type { Page } from 'playwright-core'
 import t from 'tap'
+import { newOtpSecret } from '../../src/accounts/otp.js'
 import { startOpenIdProvider } from '../servers/openid-provider.js'
 import { ada, useProvider } from '../sign-in/site.js'
 import { withoutBrowser } from './browser.js'
-import { button, files, startSite, visit } from './site.js'
+import { button, createUser, files, startSite, visit } from './site.js'
 
 void t.test('single sign-on', { skip: withoutBrowser }, async (t) => {
   const site = await startSite(t)
@@ -35,6 +37,45 @@ void t.test('single sign-on', { skip: withoutBrowser }, async (t) => {
     await useProvider(site, provider.issuer, { sso_logout_provider: 'true' })
     await button(page, 'Sign out').click()
     await page.waitForURL((url) => url.pathname === '/session/end')
+  })
+
+  await t.test('an identity is linked to an account with two-step verification with a code', async (t) => {
+    await createUser(site, 'coded')
+    await useProvider(site, provider.issuer)
+    provider.person = { ...ada, sub: 'ada-2' }
+    const context = await site.browser.newContext({ baseURL: site.url })
+    t.teardown(() => context.close())
+    const page = await context.newPage()
+    const data = { username: 'coded', password: 'password', otp_code: '', remember: false }
+    t.ok((await page.request.post('/api/auth/session', { data })).ok())
+    await page.goto('/@profile')
+    const { users } = site.gateway.accounts
+    const secret = newOtpSecret()
+    await users.update(users.byName('coded')?.id ?? 0, { otpSecret: secret })
+    await page.getByRole('link', { name: 'Link an identity' }).click()
+    await page.getByLabel('Code').fill('000000')
+    await button(page, 'Go on').click()
+    await page.getByRole('alert').getByText('The code is wrong').waitFor()
+    await page.getByLabel('Code').fill(generateSync({ secret }))
+    await button(page, 'Go on').click()
+    await page.getByRole('cell', { name: provider.issuer }).waitFor()
+    t.equal(new URL(page.url()).pathname, '/@profile')
+  })
+
+  await t.test('a page of another site leads to a question', async (t) => {
+    provider.person = ada
+    const context = await site.browser.newContext()
+    t.teardown(() => context.close())
+    const page = await context.newPage()
+    const begin = `${site.url}/api/auth/sso?method=console&redirect=/@profile`
+    await page.route('http://other.localhost/', (route) =>
+      route.fulfill({ contentType: 'text/html', body: `<a href="${begin}">Go</a>` }),
+    )
+    await page.goto('http://other.localhost/')
+    await page.getByRole('link', { name: 'Go' }).click()
+    await page.getByRole('heading', { name: 'Sign in?' }).waitFor()
+    await page.getByRole('link', { name: 'Sign in' }).click()
+    await page.waitForURL((url) => url.pathname === '/@profile')
   })
 
   await t.test('the fields for a password can be hidden, and reached by the address', async (t) => {
