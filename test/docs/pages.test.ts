@@ -5,8 +5,15 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { driverTypes } from '../../drivers/index.js'
 import { permissionBits } from '../../src/accounts/principal.js'
+import { toErrorResponse } from '../../protocols/http/api/errors.js'
 import { endpoints } from '../../protocols/http/endpoints.js'
 import { admissionDetails } from '../../protocols/http/routes/auth.js'
+import { protocols } from '../../protocols/index.js'
+import { errorResponses as sftpResponses } from '../../protocols/sftp/errors.js'
+import { statusCode } from '../../protocols/sftp/wire.js'
+import { errorResponses as webdavResponses } from '../../protocols/webdav/errors.js'
+import { errorCodes, GatewayError } from '../../src/base/errors.js'
+import { configFileSchema, listenAddresses } from '../../src/installation/config.js'
 import { allSettings, isRead, settingsPage, settingsPagePath, sources } from './settings-page.js'
 
 void t.test('docs/settings.md is what `npm run docs` writes', async (t) => {
@@ -128,6 +135,44 @@ void t.test('docs/protocols.md lists every endpoint', async (t) => {
       path,
     )
 })
+
+void t.test('docs/protocols.md has a section for each protocol, and the status of each error', async (t) => {
+  const text = await readFile('docs/protocols.md', 'utf8')
+  const sections = headings(text)
+  for (const { name } of protocols) t.ok(sections.includes(name), `docs/protocols.md has a section for ${name}`)
+  const [, table = ''] = text.split('\n## Errors\n')
+  const rows = [...table.matchAll(/^\| `(\w+)` +\| (\d+), (\d+) \| (\d+) +\| (\w+) +\|$/gm)].map((row) => row.slice(1))
+  const expected = errorCodes.map((code) => {
+    const http = toErrorResponse(new GatewayError(code))
+    return [code, http.code, http.status, webdavResponses[code].status, sftpName(sftpResponses[code].status)].map(
+      String,
+    )
+  })
+  t.same(rows, expected)
+})
+
+/** The name of a status in the specification, without `SSH_FX_`. */
+function sftpName(status: number): string {
+  const [name = ''] = Object.entries(statusCode).find(([, code]) => code === status) ?? []
+  return `${name === 'unsupported' ? 'OP_' : ''}${name.replace(/[A-Z]/g, '_$&').toUpperCase()}`
+}
+
+void t.test(
+  'docs/configuration.md has a row for every key, and for the flag and the variable of each address',
+  async (t) => {
+    const text = await readFile('docs/configuration.md', 'utf8')
+    const named = [...text.matchAll(/^\| ((?:`\w+`(?:, )?)+) +\|/gm)].flatMap(
+      ([, cell = '']) => cell.match(/\w+/g) ?? [],
+    )
+    const { properties } = JSON.parse(configFileSchema(protocols)) as { readonly properties: object }
+    for (const key of Object.keys(properties))
+      if (key !== '$schema') t.ok(named.includes(key), `a row for the key ${key}`)
+    for (const name of listenAddresses(protocols).keys()) {
+      const row = new RegExp(`^\\|[^|]*\\| \`--${name} HOST:PORT\` *\\| \`TIDEGATE_${name.toUpperCase()}\` *\\|`, 'm')
+      t.match(text, row, `a row for --${name}`)
+    }
+  },
+)
 
 void t.test('docs/users.md lists every permission', async (t) => {
   const text = await readFile('docs/users.md', 'utf8')
