@@ -6,7 +6,7 @@ import { newOtpSecret } from '../../src/accounts/otp.js'
 import { startOpenIdProvider } from '../servers/openid-provider.js'
 import { ada, useProvider } from '../sign-in/site.js'
 import { withoutBrowser } from './browser.js'
-import { button, createUser, files, startSite, visit } from './site.js'
+import { button, createUser, dialog, files, startSite, visit } from './site.js'
 
 void t.test('single sign-on', { skip: withoutBrowser }, async (t) => {
   const site = await startSite(t)
@@ -76,6 +76,35 @@ void t.test('single sign-on', { skip: withoutBrowser }, async (t) => {
     await page.getByRole('heading', { name: 'Sign in?' }).waitFor()
     await page.getByRole('link', { name: 'Sign in' }).click()
     await page.waitForURL((url) => url.pathname === '/@profile')
+  })
+
+  await t.test('a session is confirmed at the provider, where it began', async (t) => {
+    const { accounts, store } = site.gateway
+    const id = accounts.users.byName('ada')?.id ?? 0
+    await accounts.users.endSessions(id)
+    const context = await site.browser.newContext()
+    t.teardown(() => context.close())
+    const page = await context.newPage()
+    await page.goto(`${site.url}/@profile`)
+    await link(page).click()
+    await page.getByRole('cell', { name: provider.issuer }).waitFor()
+    const sessions = () => accounts.consoleSessions.list(id).map((session) => session.id)
+    const [session = 0, ...others] = sessions()
+    t.same(others, [])
+    await store.consoleSessions.confirm(session, new Date(0))
+    await accounts.reload()
+    const rename = async () => {
+      await page.getByLabel('Name', { exact: true }).fill('ada l')
+      await button(page, 'Change the name').click()
+    }
+    await rename()
+    const asked = dialog(page, 'Confirm that it is you')
+    await asked.getByRole('link', { name: 'Sign in again with single sign-on' }).click()
+    await asked.waitFor({ state: 'detached' })
+    await page.getByRole('cell', { name: provider.issuer }).waitFor()
+    t.same(sessions(), [session], 'the session was confirmed, and no other opened')
+    await rename()
+    await page.getByRole('status').getByText('The name is changed.').waitFor()
   })
 
   await t.test('the fields for a password can be hidden, and reached by the address', async (t) => {

@@ -38,6 +38,16 @@ function Confirmation({ me, onAnswer }: ConfirmationProps) {
   })
   const isConfirmed = useRef(false)
   const singleSignOn = useSingleSignOn()
+  const { data: identities = [] } = useQuery({
+    queryKey: ['identities'],
+    queryFn: () => get('/api/me/identities'),
+    enabled: singleSignOn !== undefined,
+  })
+  // GitHub does not say when it has asked for a password.
+  const mayConfirmThere =
+    singleSignOn !== undefined &&
+    singleSignOn.sso_login_platform !== 'Github' &&
+    identities.some(({ kind }) => kind === 'oidc')
   const [location] = useLocation()
   const { session } = texts
   async function confirm(): Promise<void> {
@@ -91,7 +101,7 @@ function Confirmation({ me, onAnswer }: ConfirmationProps) {
           {refusal}
         </p>
       )}
-      {singleSignOn && <ProviderLink method="console" after={location} fresh text={session.confirmByProvider} />}
+      {mayConfirmThere && <ProviderLink method="confirm" after={location} text={session.confirmByProvider} />}
     </Dialog>
   )
 }

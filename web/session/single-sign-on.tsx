@@ -9,18 +9,16 @@ export function useSingleSignOn() {
 }
 
 interface ProviderLinkProps {
-  /** `link`: links an identity to the account that is signed in. */
-  readonly method: 'console' | 'link'
+  /** `link`: links an identity to the account that is signed in. `confirm`: confirms its session. */
+  readonly method: 'console' | 'link' | 'confirm'
   /** The page of the console that follows. */
   readonly after: string
-  /** The provider asks the user to sign in, unless that was just now. */
-  readonly fresh?: boolean
   readonly text: string
 }
 
 /** Leads to the page of the provider. */
-export function ProviderLink({ method, after, fresh = false, text }: ProviderLinkProps) {
-  const query = { method, redirect: after, ...(fresh && { fresh: 'true' }) }
+export function ProviderLink({ method, after, text }: ProviderLinkProps) {
+  const query = { method, redirect: after }
   return (
     <a class="button" href={apiUrl('/api/auth/sso', {}, query).href}>
       {text}

@@ -4,7 +4,7 @@ import type { SsoBrowser, SsoMethod } from '../../../src/sign-in/single-sign-on.
 import { cookieOf, hostCookieName, setCookie } from '../api/cookies.js'
 import type { Refusal } from '../api/endpoint.js'
 import { logUnexpected, refused, toErrorResponse } from '../api/errors.js'
-import type { Exchange, HttpApi } from '../api/http-api.js'
+import { signalOf, type Exchange, type HttpApi } from '../api/http-api.js'
 import { recentSignInRefusal } from '../api/refusals.js'
 import { consoleSecretOf } from '../api/session-cookie.js'
 import { sendErrorPage } from '../site/pages.js'
@@ -18,7 +18,7 @@ export const noSession: Refusal = {
   code: 403,
   text: 'sign in to the console first',
   error: 'denied',
-  when: 'the method is `link`, and the request has no cookie of a session',
+  when: 'the method is `link` or `confirm`, and the request has no cookie of a session',
 }
 
 /** Begins a sign-in of the browser. Resolves to the page of the provider. */
@@ -33,7 +33,12 @@ export async function begin(
     ? `/api/auth/${isLink ? 'get_sso_id' : 'sso_get_token'}`
     : '/api/auth/sso_callback'
   const begun = { method, redirectUri: baseUrl + path, session, after }
-  const { page, secret } = await api.gateway.singleSignOn.begin(begun, browserOf(api, context), isFresh)
+  const { page, secret } = await api.gateway.singleSignOn.begin(
+    begun,
+    browserOf(api, context),
+    isFresh,
+    signalOf(context.res),
+  )
   const name = hostCookieName(api, context.req, cookieName)
   setCookie(api, context.res, { name, value: secret, sameSite: 'Lax' })
   return page.href
@@ -42,7 +47,7 @@ export async function begin(
 interface BeginFacts {
   readonly method: SsoMethod
   readonly after: string
-  /** The id of the session whose user links an identity. */
+  /** The id of the session whose user links an identity, or confirms it. */
   readonly session?: number
   readonly isFresh?: boolean
 }
@@ -65,17 +70,18 @@ export function isLedByOtherSite({ req }: Pick<Exchange, 'req'>): boolean {
   return site !== 'none' && site !== 'same-origin'
 }
 
-/** The console session of the request, whose user has signed in just now. */
+/** The console session of the request. `isRecent`: its user must have signed in just now. */
 export async function ownSession(
   api: HttpApi,
   { req }: Exchange,
+  isRecent = true,
 ): Promise<{ readonly principal: Principal; readonly session: number }> {
   const { accounts } = api.gateway
   const secret = consoleSecretOf(api, req)
   if (secret === undefined) throw refused(noSession)
   const { address } = api.clientOf(req)
   const principal = await accounts.consoleSessions.principalOf(secret, api.protocol, { address })
-  if (!(await accounts.signIn.isRecent(principal))) throw refused(recentSignInRefusal)
+  if (isRecent && !(await accounts.signIn.isRecent(principal))) throw refused(recentSignInRefusal)
   const session = accounts.consoleSessions.find(secret)
   if (session === undefined) throw refused(noSession)
   return { principal, session: session.id }

@@ -5,7 +5,7 @@ import type { SsoMethod, SsoOutcome } from '../../../src/sign-in/single-sign-on.
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { ApiError, refused } from '../api/errors.js'
 import { oneTimeCode, queryText, requiredText, signInBodyLimit, text } from '../api/fields.js'
-import type { Exchange, HttpApi } from '../api/http-api.js'
+import { signalOf, type Exchange, type HttpApi } from '../api/http-api.js'
 import { accountChanged, coreRefusal, recentSignInRefusal } from '../api/refusals.js'
 import { assertSecondStep, secondStepRefusals } from '../api/second-step.js'
 import { consoleSecretOf, setSessionCookie } from '../api/session-cookie.js'
@@ -32,6 +32,7 @@ const methods: Readonly<Record<string, SsoMethod>> = {
   get_sso_id: 'get_sso_id',
   console: 'console',
   link: 'link',
+  confirm: 'confirm',
 }
 
 const noMethod: Refusal = { code: 400, text: 'no method provided', error: 'invalid' }
@@ -98,7 +99,11 @@ function callback(path: `/${string}`) {
         const { querystring } = context
         const query = new URLSearchParams(querystring)
         if (querystring.length > maxQuery || (!query.has('code') && !query.has('error'))) throw refused(noCode)
-        await send(api, context, await api.gateway.singleSignOn.complete(query, browserOf(api, context)))
+        await send(
+          api,
+          context,
+          await api.gateway.singleSignOn.complete(query, browserOf(api, context), signalOf(context.res)),
+        )
       }),
   })
 }
@@ -114,7 +119,8 @@ export const ssoEndpoints = [
     query: z.object({
       method: queryText.describe(
         '`sso_get_token`: sign in. `get_sso_id`: prove an identity, to link it. `console`: sign in to the console. ' +
-          '`link`: link an identity to the account of the console session.',
+          '`link`: link an identity to the account of the console session. `confirm`: prove the user of that session ' +
+          'once more, as `/api/auth/session/confirm`; the provider asks the user to sign in if that is not recent.',
       ),
       redirect: queryText.describe('The page of the console where the user goes on: a path of this site.'),
       fresh: queryText.describe('`true`: the provider asks the user to sign in if that is not recent.'),
@@ -136,19 +142,21 @@ export const ssoEndpoints = [
         if (method === undefined) throw refused(unknownMethod)
         const { baseUrl } = api.clientOf(context.req)
         const { accounts } = api.gateway
-        // The cookie of the session, which `link` needs, is not sent then.
-        if (method !== 'link' && isLedByOtherSite(context)) {
+        const ofSession = method === 'link' || method === 'confirm'
+        // The cookie of the session is not sent then.
+        if (!ofSession && isLedByOtherSite(context)) {
           if (method === 'get_sso_id') throw refused(otherSite)
           show(context, confirmPage(`${baseUrl}/api/auth/sso?${new URLSearchParams(query).toString()}`))
           return
         }
         const after = ownPath(query.redirect)
-        if (method !== 'link') {
+        if (!ofSession) {
           redirect(context, await begin(api, context, { method, after, isFresh: query.fresh === 'true' }))
           return
         }
-        const { principal, session } = await ownSession(api, context)
-        if (principal.hasTwoStep || accounts.users.get(principal.userId)?.otpSecret === '') {
+        const { principal, session } = await ownSession(api, context, method === 'link')
+        if (method === 'confirm') redirect(context, await begin(api, context, { method, after, session }))
+        else if (principal.hasTwoStep || accounts.users.get(principal.userId)?.otpSecret === '') {
           redirect(context, await begin(api, context, { method, after, session }))
         } else show(context, linkCodePage(baseUrl, after))
       }),
@@ -281,6 +289,7 @@ async function send(api: HttpApi, context: Exchange, outcome: SsoOutcome, codeEr
       give('sso_id', outcome.id, '/@manage')
       return
     case 'linked':
+    case 'confirmed':
       redirect(context, baseUrl + outcome.after)
       return
     case 'code':
