@@ -16,6 +16,7 @@ import { forgetUser, isAdmin, isGuest, lastUser, useMe, type Me } from './sessio
 import { SessionEnded } from './components/session-ended.ts'
 import { ConfirmSignIn } from './session/confirm-sign-in.tsx'
 import { SignInPage } from './session/sign-in-page.tsx'
+import { languageInUse } from './texts/language.ts'
 import { textsOf } from './texts/texts.ts'
 
 const texts = textsOf('common')
@@ -32,6 +33,10 @@ const AdminPages = part(() => import('./admin/admin-pages.tsx'))
 const signInAddress = '/@login'
 
 export function App() {
+  const { language } = languageInUse.value
+  useEffect(() => {
+    document.documentElement.lang = language
+  }, [language])
   return (
     <QueryClientProvider client={queryClient}>
       <Router base={basePath}>

@@ -2,12 +2,10 @@
 import { render } from 'preact'
 import { App } from './app.tsx'
 import { applyMainColor } from './components/main-color.ts'
-import { language } from './texts/language.ts'
 import { withTexts } from './texts/texts.ts'
 import './styles/base.css'
 import './styles/files.css'
 
-document.documentElement.lang = language
 applyMainColor()
 const root = document.getElementById('console')
 if (root) {

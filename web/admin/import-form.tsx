@@ -1,6 +1,6 @@
 /** The import of another program's data: its files, a report of what would be taken, then the import itself. */
 import { useState } from 'preact/hooks'
-import { postFiles, type Data } from '../api/client.ts'
+import { ApiError, postFiles, type Data } from '../api/client.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
 import { Failure } from '../components/failure.tsx'
 import { linesOf } from '../components/form-values.ts'
@@ -51,7 +51,7 @@ export function ImportForm() {
       const query = { program, dry_run: dryRun, root, allow_by_default: linesOf(sources) }
       setReport(await postFiles('/api/admin/import', query, files))
     } catch (failure) {
-      setError(failure)
+      setError(failure instanceof ApiError && failure.error === 'exists' ? new Error(words.notNew) : failure)
     }
     setBusy(false)
   }

@@ -4,7 +4,7 @@ import { get, post, type Data } from '../api/client.ts'
 import { queryClient } from '../api/queries.ts'
 import { SettingFlag, type SettingGroup } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
-import { FormField, labelOf } from '../components/form-field.tsx'
+import { FormField } from '../components/form-field.tsx'
 import { report, reporting } from '../components/notices.tsx'
 import { useRows } from '../components/rows.ts'
 import { textFor, textsOf } from '../texts/texts.ts'
@@ -59,6 +59,6 @@ export function Settings({ group }: { readonly group: SettingGroup }) {
   )
 }
 
-export function settingLabel(key: string): string {
-  return textFor(key, texts.settings.labels) ?? labelOf(key)
+export function settingLabel(key: string): string | undefined {
+  return textFor(key, texts.settings.labels)
 }

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { ApiError, get, post, type Data } from '../api/client.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
-import { FormField, labelOf } from '../components/form-field.tsx'
+import { FormField } from '../components/form-field.tsx'
 import { report } from '../components/notices.tsx'
 import { change, changed, useRows } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
@@ -51,7 +51,6 @@ export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
     <FormField
       key={each.name}
       field={each}
-      label={labelOf(each.name)}
       value={values[each.name] ?? each.default}
       onValue={(value) => setValues((before) => ({ ...before, [each.name]: value }))}
     />

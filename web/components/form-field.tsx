@@ -14,8 +14,8 @@ export interface FieldDescription {
 
 interface FormFieldProps {
   readonly field: FieldDescription
-  /** The name of the field for people. */
-  readonly label: string
+  /** The name of the field for people. Absent: made of that of the server, in English. */
+  readonly label?: string | undefined
   /** A text, whatever the type. */
   readonly value: string
   readonly onValue: (value: string) => void
@@ -28,10 +28,12 @@ export function FormField(props: FormFieldProps) {
   return (
     <div class={field.type === 'bool' ? 'field check' : 'field'}>
       {field.type === 'bool' && <Control {...props} id={id} help={help} />}
-      <label for={id}>{label}</label>
+      <label for={id} lang={label === undefined ? 'en' : undefined}>
+        {label ?? labelOf(field.name)}
+      </label>
       {field.type !== 'bool' && <Control {...props} id={id} help={help} />}
       {help !== undefined && (
-        <p id={help} class="muted">
+        <p id={help} class="muted" lang="en">
           {field.help}
         </p>
       )}
@@ -93,7 +95,7 @@ function choicesOf({ name, options }: FieldDescription, value: string): readonly
 }
 
 /** `root_folder_path` as `Root folder path`. */
-export function labelOf(name: string): string {
+function labelOf(name: string): string {
   const words = name.replaceAll('_', ' ')
   return words.charAt(0).toUpperCase() + words.slice(1)
 }

@@ -1,7 +1,9 @@
-/** The choice of the language, which loads the page again. */
+/** The choice of the language. */
 import { Languages } from 'lucide-preact'
-import { chosenLanguage, languages, storeLanguage, type Language } from '../texts/language.ts'
-import { textsOf } from '../texts/texts.ts'
+import { ApiError } from '../api/client.ts'
+import { chosenLanguage, languages, type Language } from '../texts/language.ts'
+import { changeLanguage, textsOf } from '../texts/texts.ts'
+import { reporting } from './notices.tsx'
 
 const texts = textsOf('common')
 
@@ -11,8 +13,10 @@ export function LanguageField() {
       <Languages aria-hidden size={16} />
       {texts.language}
       <select
-        value={chosenLanguage ?? ''}
-        onChange={({ currentTarget: { value } }) => storeLanguage(value === '' ? undefined : (value as Language))}
+        value={chosenLanguage.value ?? ''}
+        onChange={({ currentTarget: { value } }) =>
+          void reporting(show(value === '' ? undefined : (value as Language)))
+        }
       >
         <option value="">{texts.languageOfBrowser}</option>
         {Object.entries(languages).map(([tag, name]) => (
@@ -23,4 +27,10 @@ export function LanguageField() {
       </select>
     </label>
   )
+}
+
+function show(choice: Language | undefined): Promise<void> {
+  return changeLanguage(choice).catch((error: unknown) => {
+    throw new ApiError(String(error), 'unreachable')
+  })
 }

@@ -3,7 +3,7 @@ import { useQueries } from '@tanstack/preact-query'
 import { post } from '../api/client.ts'
 import { messageOf } from '../components/error-text.ts'
 import { joined } from '../components/places.ts'
-import { byName } from '../texts/format.ts'
+import { compareNames } from '../texts/format.ts'
 import { textsOf } from '../texts/texts.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 
@@ -48,5 +48,5 @@ export function useFolderTree(expanded: ReadonlySet<string>): readonly FolderNod
 
 async function foldersIn(path: string, signal: AbortSignal): Promise<readonly string[]> {
   const folders = await post('/api/fs/dirs', { path, password: folderPasswords.of(path) }, { signal })
-  return folders.map(({ name }) => name).sort(byName.compare)
+  return folders.map(({ name }) => name).sort(compareNames)
 }

@@ -1,4 +1,5 @@
 /** The language of the console: the one that the user has chosen, else the first of the browser's that it has. */
+import { computed, signal } from '@preact/signals'
 
 /** The languages by their tags (BCP 47), each with its name in itself. */
 export const languages = { en: 'English', 'zh-CN': '简体中文' } as const
@@ -40,14 +41,13 @@ function localeOf(tag: string): Intl.Locale | undefined {
 const stored = 'language'
 
 /** What the user has chosen in this browser; undefined: nothing. */
-export const chosenLanguage = tags.find((tag) => tag === localStorage.getItem(stored))
+export const chosenLanguage = signal(tags.find((tag) => tag === localStorage.getItem(stored)))
 
-/** Stores the choice, and loads the page in the language. Undefined: that of the browser. */
+export const languageInUse = computed(() => chooseLanguage(navigator.languages, chosenLanguage.value))
+
+/** Stores the choice, and uses it. Undefined: the language of the browser. */
 export function storeLanguage(choice: Language | undefined): void {
   if (choice === undefined) localStorage.removeItem(stored)
   else localStorage.setItem(stored, choice)
-  location.reload()
+  chosenLanguage.value = choice
 }
-
-/** In use until the page is loaded again. */
-export const { language, locale } = chooseLanguage(navigator.languages, chosenLanguage)

@@ -4,7 +4,7 @@
  * modules are evaluated.
  */
 import { catalogues as en } from './en/catalogues.ts'
-import { language, type Language } from './language.ts'
+import { chooseLanguage, languageInUse, storeLanguage, type Language } from './language.ts'
 import { catalogues as zhCN } from './zh-CN/catalogues.ts'
 
 /** The contents of the catalogues. English is the source of their types. */
@@ -19,14 +19,14 @@ export type Catalogues = {
   readonly [Name in CatalogueName]: () => Promise<{ readonly default: Translation<Name> }>
 }
 
-const catalogues = ({ en, 'zh-CN': zhCN } satisfies Record<Language, Catalogues>)[language]
+const catalogues: Readonly<Record<Language, Catalogues>> = { en, 'zh-CN': zhCN }
 
 /** What is common to all members of a union, and what each of them has. */
 type AllOf<Union> = (Union extends unknown ? (each: Union) => void : never) extends (all: infer All) => void
   ? All
   : never
 
-/** The groups of texts of all catalogues that are loaded. */
+/** The groups of texts of all catalogues that are loaded. A component that reads one is rendered in each language. */
 const loaded = {}
 const requested = new Map<CatalogueName, Promise<unknown>>()
 
@@ -34,7 +34,7 @@ const requested = new Map<CatalogueName, Promise<unknown>>()
 export function textsOf<Name extends CatalogueName>(...names: readonly Name[]): AllOf<Contents[Name]> {
   for (const name of names) {
     if (requested.has(name)) continue
-    const load = catalogues[name]().then(({ default: texts }) => Object.assign(loaded, texts))
+    const load = catalogues[languageInUse.peek().language][name]().then(({ default: texts }) => add(texts))
     // A failure is reported by withTexts.
     load.catch(() => undefined)
     requested.set(name, load)
@@ -42,11 +42,26 @@ export function textsOf<Name extends CatalogueName>(...names: readonly Name[]): 
   return loaded as AllOf<Contents[Name]>
 }
 
+function add(groups: object): void {
+  for (const [name, texts] of Object.entries(groups)) {
+    const get = () => (languageInUse.value, texts as unknown)
+    Object.defineProperty(loaded, name, { get, configurable: true })
+  }
+}
+
 /** Resolves to the module when the texts are loaded that it and its imports have named. Rejects if any cannot be. */
 export async function withTexts<Module>(module: Promise<Module>): Promise<Module> {
   const evaluated = await module
   await Promise.all(requested.values())
   return evaluated
+}
+
+/** Shows this language, or that of the browser if it is undefined. Rejects, and changes nothing, if it is not loaded. */
+export async function changeLanguage(choice: Language | undefined): Promise<void> {
+  const { language: next } = chooseLanguage(navigator.languages, choice)
+  const contents = await Promise.all([...requested.keys()].map((name) => catalogues[next][name]()))
+  for (const { default: texts } of contents) add(texts)
+  storeLanguage(choice)
 }
 
 /** The text of a name that the server sends; undefined if there is none. */

@@ -32,5 +32,6 @@ export default {
     run: 'Import',
     done: 'The data is imported. Sign in as the administrator of the other program, with the same password.',
     signIn: 'Sign in again',
+    notNew: 'This installation has users, storages or rules of its own. Import into a new one.',
   },
 }

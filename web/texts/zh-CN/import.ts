@@ -32,5 +32,6 @@ export default {
     run: '导入',
     done: '数据已导入。请以原程序的管理员身份登录，密码不变。',
     signIn: '重新登录',
+    notNew: '此服务器已有自己的用户、存储或规则，请导入到新安装的服务器。',
   },
 } satisfies Translation<'import'>
