@@ -19,6 +19,8 @@ export interface BrowserOptions {
   readonly colors?: 'light' | 'dark'
   readonly width?: number
   readonly height?: number
+  /** The language of the browser (BCP 47). */
+  readonly locale?: string
 }
 
 /** A page of the browser, and what it complained about. */
@@ -47,9 +49,10 @@ async function launch(): Promise<Browser> {
 
 /** A page with cookies and storage of its own. Shows nothing yet. */
 export async function openPage(browser: Browser, url: string, options: BrowserOptions = {}): Promise<ConsolePage> {
-  const { colors = 'light', width = 1280, height = 800 } = options
+  const { colors = 'light', width = 1280, height = 800, locale = 'en-US' } = options
   const context = await browser.newContext({
     baseURL: url,
+    locale,
     colorScheme: colors,
     viewport: { width, height },
     acceptDownloads: true,

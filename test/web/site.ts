@@ -49,6 +49,8 @@ export interface VisitOptions extends BrowserOptions {
   readonly user?: { readonly username: string; readonly password: string } | null
   /** The address of the first page. */
   readonly at?: string
+  /** Called before the page is loaded. */
+  readonly prepare?: (page: Page) => Promise<void>
 }
 
 /**
@@ -69,6 +71,7 @@ export async function visit(
       const { code, message } = (await answer.json()) as { code: number; message: string }
       if (code !== 200) throw new Error(`sign-in: ${message}`)
     }
+    await options.prepare?.(page)
     await page.goto(at)
     await story(page)
     t.strictSame(complaints, [], 'the page complains of nothing')
@@ -77,9 +80,9 @@ export async function visit(
   }
 }
 
-/** The row of an entry in the listing. */
-export function rowOf(page: Page, name: string) {
-  return files(page).getByRole('row', { name: new RegExp(`^${name.replace(/[^\w ]/g, '\\$&')}`) })
+/** The row of an entry in the listing. `say`: a text in the language of the page. */
+export function rowOf(page: Page, name: string, say?: (english: string) => string) {
+  return files(page, say).getByRole('row', { name: new RegExp(`^${name.replace(/[^\w ]/g, '\\$&')}`) })
 }
 
 /** Marks the boxes of these entries of the listing. */
@@ -87,8 +90,8 @@ export async function selectEntries(page: Page, ...names: readonly string[]): Pr
   for (const name of names) await rowOf(page, name).getByRole('checkbox').click()
 }
 
-export function files(page: Page) {
-  return page.getByRole('grid', { name: 'Files' })
+export function files(page: Page, say = (english: string) => english) {
+  return page.getByRole('grid', { name: say('Files') })
 }
 
 export function dialog(page: Page, name: string) {
