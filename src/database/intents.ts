@@ -2,21 +2,29 @@
 import { GatewayError } from '../base/errors.js'
 import { under, type Path } from '../base/path.js'
 import { moveAttributes } from './attributes.js'
-import { bool, integer, path, readRow, word, writeRow, type Columns, type StoredRow } from './columns.js'
+import { integer, path, readRow, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
 import { moveFollowing } from './path-table.js'
 import { moveProperties } from './properties.js'
 import { subtree } from './ranges.js'
-import type { Intent } from './tables/intents.js'
+import type { Intent, IntentKind } from './tables/intents.js'
 
-const columns: Columns<Intent> = {
+const columns: Columns<Omit<Intent, 'kind'>> = {
   id: integer('id'),
   storageId: integer('storage_id'),
-  kind: word('kind', { backup: 'aside' }),
   from: path('from_path'),
   to: path('to_path'),
-  disposable: bool('spare'),
 }
+
+/** The two columns in which a kind is stored. */
+const stored: Readonly<Record<IntentKind, { readonly kind: string; readonly spare: boolean }>> = {
+  move: { kind: 'move', spare: false },
+  backup: { kind: 'aside', spare: false },
+  'spare backup': { kind: 'aside', spare: true },
+  'new target': { kind: 'removal', spare: true },
+  removal: { kind: 'removal', spare: false },
+}
+const kinds = Object.keys(stored) as readonly IntentKind[]
 
 export class IntentsTable {
   /** `owner`: the id of this node. */
@@ -38,7 +46,7 @@ export class IntentsTable {
   }
 
   async removals(storageId: number): Promise<Intent[]> {
-    const row = writeRow(columns, { kind: 'removal', storageId })
+    const row = { ...writeRow(columns, { storageId }), kind: stored.removal.kind }
     const rows = await this.database.read((query) => query<StoredRow>('intents').where(row).select())
     return rows.map(intentOf)
   }
@@ -46,7 +54,7 @@ export class IntentsTable {
   async endRemovals(to: Path, from?: Pick<Intent, 'storageId' | 'from'>): Promise<void> {
     await this.database.run((query) =>
       query('intents')
-        .where(writeRow(columns, { kind: 'removal' }))
+        .where({ kind: stored.removal.kind })
         .andWhere((either) => {
           void either.where(subtree(to, 'to_path'))
           if (!from) return
@@ -64,10 +72,8 @@ export class IntentsTable {
         .andWhere((others) => void others.whereNull('owner').orWhereNot('owner', this.owner))
         .andWhere((touching) => {
           void touching
-            .where((move) => void move.where(writeRow(columns, { kind: 'move' })).andWhere(subtree(at, 'to_path')))
-            .orWhere(
-              (backup) => void backup.where(writeRow(columns, { kind: 'backup' })).andWhere(subtree(at, 'from_path')),
-            )
+            .where((move) => void move.where({ kind: stored.move.kind }).andWhere(subtree(at, 'to_path')))
+            .orWhere((backup) => void backup.where({ kind: stored.backup.kind }).andWhere(subtree(at, 'from_path')))
         })
         .orderBy('id'),
     )
@@ -79,12 +85,11 @@ export class IntentsTable {
   }
 
   async supersede(id: number): Promise<void> {
-    // The intent has the name of the backup, which exists until recovery deletes it as disposable.
-    const row = writeRow(columns, { disposable: true })
+    // With the path of the backup as that of the original, recovery finds something there, and deletes the backup.
     await this.database.run((query) =>
       query('intents')
-        .where({ ...writeRow(columns, { kind: 'backup' }), id })
-        .update({ ...row, from_path: query.raw('to_path') }),
+        .where({ kind: stored.backup.kind, id })
+        .update({ ...stored['spare backup'], from_path: query.raw('to_path') }),
     )
   }
 
@@ -94,14 +99,14 @@ export class IntentsTable {
   }
 
   async insert(intent: Omit<Intent, 'id'>): Promise<number> {
-    const row = { ...writeRow(columns, intent), owner: this.owner }
+    const { kind, ...others } = intent
+    const row = { ...writeRow(columns, others), ...stored[kind], owner: this.owner }
     const rows = await this.database.run((query) => query('intents').insert(row).returning<StoredRow[]>('id'))
     return Number(rows[0]?.id)
   }
 
-  async setDisposable(id: number, disposable: boolean): Promise<void> {
-    const row = writeRow(columns, { disposable })
-    const changed = await this.database.run((query) => query('intents').where(this.#own(id)).update(row))
+  async setKind(id: number, kind: 'backup' | 'spare backup'): Promise<void> {
+    const changed = await this.database.run((query) => query('intents').where(this.#own(id)).update(stored[kind]))
     if (changed === 0) throw new GatewayError('unavailable', { reason: 'another node has taken over this operation' })
   }
 
@@ -117,8 +122,8 @@ export class IntentsTable {
       await moveProperties(query, from, to)
       await moveAttributes(query, from, to)
       await query('intents')
-        .where(writeRow(columns, { kind: 'backup', storageId: intent.storageId, from: intent.to }))
-        .update(writeRow(columns, { disposable: true }))
+        .where({ ...writeRow(columns, { storageId: intent.storageId, from: intent.to }), kind: stored.backup.kind })
+        .update(stored['spare backup'])
       await query('intents').where({ id }).delete()
     })
   }
@@ -133,5 +138,9 @@ export class IntentsTable {
 }
 
 function intentOf(row: StoredRow): Intent {
-  return readRow(columns, row)
+  const isSpare = Boolean(row['spare'])
+  const kind = kinds.find((each) => stored[each].kind === row['kind'] && stored[each].spare === isSpare)
+  if (kind === undefined)
+    throw new GatewayError('internal', { reason: `intent ${String(row['id'])} has no known kind` })
+  return { ...readRow(columns, row), kind }
 }

@@ -38,11 +38,11 @@ interface IntentsDependencies {
 /** An entry under a temporary name, protected by an intent that is recovered when its storage starts. */
 export interface Backup {
   readonly at: Path
-  /** Records that the transfer has published the replacement, which makes the backup disposable. */
+  /** Records that the transfer has published the replacement: the backup is a spare one from then on. */
   markReplaced(): Promise<void>
   /**
-   * Restores the backup if its name is free. Otherwise deletes it if it is disposable, or preserves it under a visible
-   * name beside the entry.
+   * Restores the backup if its name is free. Otherwise deletes it if it is a spare one, or preserves it under a
+   * visible name beside the entry.
    */
   restoreOrDiscard(): Promise<void>
   /** Deletes the backup. If that fails, restores or preserves it, and rejects. */
@@ -87,8 +87,8 @@ export class Intents {
     if (reason !== 'moved') await this.#ifRemovals(storage, () => this.endRemoval({ storage, inner }))
     for (const intent of (await ofOthers(() => store.intents.ofOthersAt(storage.row.id, inner))) ?? []) {
       // A folder that is renamed takes along what is below it, also a backup that may be the only copy.
-      if (reason === 'renamed' && (intent.kind === 'backup' ? intent.from : intent.to) !== inner) continue
-      if (intent.kind === 'backup') await store.intents.supersede(intent.id)
+      if (reason === 'renamed' && (isBackup(intent) ? intent.from : intent.to) !== inner) continue
+      if (isBackup(intent)) await store.intents.supersede(intent.id)
       else {
         // A node makes a move under path locks only, so this one is not made any more.
         await store.intents.take(intent.id)
@@ -144,7 +144,6 @@ export class Intents {
       from: from.inner,
       to: to.inner,
       kind: 'move',
-      disposable: false,
     } as const
     const id = needsIntent ? await this.#insert(intent, intents) : undefined
     const endMove = hadFollowers ? followers.duringMove(source, target) : undefined
@@ -200,17 +199,17 @@ export class Intents {
   }
 
   async #moveToBackupAt(at: Path, { storage, inner }: MountedPath, signal: AbortSignal): Promise<Backup | undefined> {
-    const backup = await this.#createBackup({ storage, inner }, at, false)
+    const backup = await this.#createBackup({ storage, inner }, at, 'backup')
     try {
       if (await storage.tryMove(inner, backup.at, { signal })) return backup.markMoved()
       const entry = await storage.stat(inner, { signal, ofSymlink: true })
       if (entry.kind === 'file') {
-        await backup.setDisposable(true)
+        await backup.setKind('spare backup')
         await storage.copy(inner, backup.at, { signal })
-        await backup.setDisposable(false)
+        await backup.setKind('backup')
         await storage.remove(inner, { signal }).catch(async (error: unknown) => {
           const now = await storage.statOrUndefined(inner, { ofSymlink: true }).catch(() => undefined)
-          if (now && isUnchanged(entry, now)) await backup.setDisposable(true)
+          if (now && isUnchanged(entry, now)) await backup.setKind('spare backup')
           throw error
         })
         return backup.markMoved()
@@ -233,8 +232,8 @@ export class Intents {
     const target = to.storage.treePath(to.inner)
     const known = await this.#removals(from, to)
     this.#withRemovals.add(storageId)
-    if (known.some(({ disposable }) => !disposable)) return
-    await intents.insert({ storageId, kind: 'removal', from: from.inner, to: target, disposable: false })
+    if (known.some(({ kind }) => kind === 'removal')) return
+    await intents.insert({ storageId, kind: 'removal', from: from.inner, to: target })
   }
 
   /** Nothing is left of the folder at `place`. */
@@ -250,11 +249,11 @@ export class Intents {
   async makeTarget(from: MountedPath, to: MountedPath, make: () => Promise<void>): Promise<void> {
     const { intents } = this.dependencies.store
     const target = to.storage.treePath(to.inner)
-    const intent = { storageId: from.storage.row.id, kind: 'removal', from: from.inner, to: target } as const
-    this.#withRemovals.add(intent.storageId)
+    const storageId = from.storage.row.id
+    this.#withRemovals.add(storageId)
     // What earlier moves made there exists no longer.
     await intents.endRemovals(target)
-    const id = await intents.insert({ ...intent, disposable: true })
+    const id = await intents.insert({ storageId, kind: 'new target', from: from.inner, to: target })
     try {
       await make()
     } catch (error) {
@@ -272,8 +271,8 @@ export class Intents {
   async continues(from: MountedPath, to: MountedPath, signal: AbortSignal): Promise<boolean> {
     if (this.#running.has(moveKey(from, to))) return false
     const known = await this.#removals(from, to)
-    if (!known.some(({ disposable }) => disposable)) return false
-    return known.some(({ disposable }) => !disposable) || isEmpty(to, signal)
+    if (!known.some(({ kind }) => kind === 'new target')) return false
+    return known.some(({ kind }) => kind === 'removal') || isEmpty(to, signal)
   }
 
   /** Must be called before the folder `to` is replaced by another one: no move continues there. */
@@ -281,8 +280,8 @@ export class Intents {
     const { intents } = this.dependencies.store
     const target = storage.treePath(inner)
     const removals = await this.#ifRemovals(storage, () => intents.removals(storage.row.id))
-    for (const { id, to, disposable } of removals ?? []) {
-      if (!disposable || !isWithin(target, to)) continue
+    for (const { id, kind, to } of removals ?? []) {
+      if (kind !== 'new target' || !isWithin(target, to)) continue
       await intents.take(id)
       await intents.drop(id)
     }
@@ -305,7 +304,7 @@ export class Intents {
     }
   }
 
-  /** The removals of the folder `from`, moved to `to`. */
+  /** The removals and new targets of moves of the folder `from` to `to`. */
   async #removals(from: MountedPath, to: MountedPath): Promise<Intent[]> {
     const target = to.storage.treePath(to.inner)
     const all = await this.dependencies.store.intents.removals(from.storage.row.id)
@@ -320,22 +319,22 @@ export class Intents {
     const removals = await this.dependencies.store.intents.removals(row.id)
     return (from, to) =>
       removals.some((removal) => {
-        const below = removal.disposable ? undefined : within(removal.from, from)
+        const below = removal.kind === 'removal' ? within(removal.from, from) : undefined
         return below !== undefined && under(removal.to, below) === to
       })
   }
 
   /** Reserves a name for writing the replacement of an entry while that entry still exists. */
   async reserveBackup(place: MountedPath): Promise<Backup> {
-    return this.#createBackup(place, backupPathOf(place.inner), true)
+    return this.#createBackup(place, backupPathOf(place.inner), 'spare backup')
   }
 
-  async #createBackup({ storage, inner: from }: MountedPath, to: Path, disposable: boolean) {
+  async #createBackup({ storage, inner: from }: MountedPath, to: Path, kind: 'backup' | 'spare backup') {
     const { intents } = this.dependencies.store
     const storageId = storage.row.id
-    const intent = { storageId, kind: 'backup', from, to, disposable } as const
+    const intent = { storageId, kind, from, to } as const
     const id = await this.#insert(intent, intents)
-    const setDisposable = (value: boolean) => intents.setDisposable(id, value)
+    const setKind = (now: typeof kind) => intents.setKind(id, now)
     const recover = async (wasMoved: boolean) => {
       const recovered = await this.#recoverBackup(storage, (await intents.get(id)) ?? { ...intent, id })
       if (!recovered && !wasMoved) await intents.drop(id)
@@ -344,11 +343,11 @@ export class Intents {
     let wasMoved = false
     const backup = {
       at: intent.to,
-      markReplaced: () => setDisposable(true),
+      markReplaced: () => setKind('spare backup'),
       restoreOrDiscard: () => this.#end(storageId, id, () => recover(wasMoved)),
       remove: () =>
         this.#end(storageId, id, async () => {
-          await setDisposable(true)
+          await setKind('spare backup')
           try {
             await storage.removeTree(intent.to)
             await intents.drop(id)
@@ -362,7 +361,7 @@ export class Intents {
       wasMoved = true
       return backup
     }
-    return { ...backup, setDisposable, markMoved }
+    return { ...backup, setKind, markMoved }
   }
 
   async #insert(intent: Omit<Intent, 'id'>, intents: Store['intents']): Promise<number> {
@@ -387,7 +386,7 @@ export class Intents {
     const id = storage.row.id
     try {
       const intents = await store.intents.ofStorage(id)
-      // Applying a move marks the backup of its target as disposable, so moves are recovered first.
+      // Applying a move makes the backup of its target a spare one, so moves are recovered first.
       const moves = intents.filter(({ kind }) => kind === 'move')
       const recovered = await this.#recoverEach(storage, moves)
       const isOpen = (intentId: number) => intents.some((each) => each.id === intentId)
@@ -396,10 +395,11 @@ export class Intents {
       // Another node has recovered them.
       for (const [intentId] of ofOthers) this.#resolve(intentId, false)
       for (const { id, kind, from } of intents) {
-        if (kind === 'removal' && !(await exists(storage, from))) await store.intents.drop(id)
+        if ((kind === 'removal' || kind === 'new target') && !(await exists(storage, from)))
+          await store.intents.drop(id)
       }
       if ((await store.intents.removals(id)).length > 0) this.#withRemovals.add(id)
-      const backups = (await store.intents.ofStorage(id)).filter(({ kind }) => kind === 'backup')
+      const backups = (await store.intents.ofStorage(id)).filter(isBackup)
       if ((await this.#recoverEach(storage, backups)) && recovered) return
     } catch (error) {
       if (!this.#closed)
@@ -436,9 +436,7 @@ export class Intents {
       // Another node may have changed it before it had the locks.
       const current = await this.dependencies.store.intents.get(intent.id)
       if (!current) return true
-      return await (current.kind === 'backup'
-        ? this.#recoverBackup(storage, current)
-        : this.#recoverMove(storage, current))
+      return await (isBackup(current) ? this.#recoverBackup(storage, current) : this.#recoverMove(storage, current))
     } finally {
       release()
     }
@@ -460,16 +458,17 @@ export class Intents {
   }
 
   /**
-   * Restores the backup if its name is free. Otherwise deletes it if it is disposable, or preserves it beside the
-   * entry. Resolves to false if neither name exists and the backup was not disposable.
+   * Restores the backup if its name is free. Otherwise deletes it if it is a spare one, or preserves it beside the
+   * entry. Resolves to false if neither name exists and the backup was no spare one.
    */
-  async #recoverBackup(storage: Storage, { id, from, to, disposable }: Intent): Promise<boolean> {
+  async #recoverBackup(storage: Storage, { id, kind, from, to }: Intent): Promise<boolean> {
+    const isSpare = kind === 'spare backup'
     const isTaken = await exists(storage, from)
     if (await exists(storage, to)) {
       if (!isTaken) await rename(storage, to, from)
-      else if (disposable) await storage.removeTree(to)
+      else if (isSpare) await storage.removeTree(to)
       else await this.#preserveBackup(storage, to, from)
-    } else if (!isTaken && !disposable) {
+    } else if (!isTaken && !isSpare) {
       return false
     }
     await this.dependencies.store.intents.drop(id)
@@ -496,6 +495,10 @@ export class Intents {
     }
     this.#retries.set(storageId, setTimeout(retry, seconds * 1000).unref())
   }
+}
+
+function isBackup({ kind }: Intent): boolean {
+  return kind === 'backup' || kind === 'spare backup'
 }
 
 async function exists(storage: Storage, path: Path): Promise<boolean> {

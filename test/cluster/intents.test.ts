@@ -1,6 +1,6 @@
 /**
- * An interrupted operation belongs to one node. Two nodes that settle it lose data: one marks a copy as disposable and
- * copies; the other removes the disposable copy, because the original exists; the first then removes the original.
+ * An interrupted operation belongs to one node. Two nodes that settle it lose data: one marks a copy as spare and
+ * copies; the other removes the spare copy, because the original exists; the first then removes the original.
  */
 import { inspect } from 'node:util'
 import t, { type Test } from 'tap'
@@ -91,7 +91,7 @@ void t.test(
     const one = await node(t, location, 'one', over)
     const two = await node(t, location, 'two', over, one.id)
     const { storage } = two
-    const pair = { storageId: one.id, disposable: false } as const
+    const pair = { storageId: one.id } as const
     const [old, inside] = [p('/old'), p('/tree/old')]
     const written = async (...paths: readonly string[]) => {
       for (const path of paths) await storage.write(p(path), sourceOf(path))
@@ -132,13 +132,12 @@ void t.test('a backup that a renamed folder takes along is not forgotten', { ski
     kind: 'backup',
     from: p('/folder/file'),
     to: p('/folder/old'),
-    disposable: false,
   } as const
   const id = await one.store.intents.insert(backup)
   await two.intents.beforeRemoval({ storage: two.storage, inner: p('/folder') }, 'renamed')
   t.same(await one.store.intents.get(id), { ...backup, id })
   await two.intents.beforeRemoval({ storage: two.storage, inner: p('/folder/file') }, 'renamed')
-  t.match(await one.store.intents.get(id), { from: '/folder/old', disposable: true })
+  t.match(await one.store.intents.get(id), { from: '/folder/old', kind: 'spare backup' })
 })
 
 void t.test('a node that was ended within an operation removes nothing afterwards', { skip }, async (t) => {

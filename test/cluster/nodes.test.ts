@@ -69,8 +69,7 @@ async function join(t: Test, location: string, id: string, joining: Joining = {}
   }
 }
 
-const intent = (storageId: number) =>
-  ({ storageId, kind: 'backup', from: asPath('/a'), to: asPath('/b'), disposable: false }) as const
+const intent = (storageId: number) => ({ storageId, kind: 'backup', from: asPath('/a'), to: asPath('/b') }) as const
 
 void t.test('living nodes do not touch the work of each other', { skip }, async (t) => {
   const location = await (await thisServer()).createDatabase()
@@ -85,8 +84,8 @@ void t.test('living nodes do not touch the work of each other', { skip }, async 
   t.equal(await two.store.intents.get(own), undefined)
   await two.store.intents.drop(own)
   await two.store.intents.apply(own, asPath('/'))
-  await t.rejects(two.store.intents.setDisposable(own, true), { code: 'unavailable' })
-  t.match(await one.store.intents.ofStorage(id), [{ id: own, disposable: false }])
+  await t.rejects(two.store.intents.setKind(own, 'spare backup'), { code: 'unavailable' })
+  t.match(await one.store.intents.ofStorage(id), [{ id: own, kind: 'backup' }])
   t.same([one.calls, two.calls], [[], []])
 })
 
@@ -118,9 +117,9 @@ void t.test('a node without heartbeats is ended, and can change nothing afterwar
   t.throws(() => silent.cluster.assertCurrent(), { code: 'unavailable', retryAfter: 1 })
   await until(() => other.calls.length > 0)
   t.same(other.calls, ['take over'])
-  await t.rejects(silent.store.intents.setDisposable(own, true), { code: 'unavailable' })
+  await t.rejects(silent.store.intents.setKind(own, 'spare backup'), { code: 'unavailable' })
   await silent.store.intents.drop(own)
-  t.match(await other.store.intents.ofStorage(id), [{ id: own, disposable: false }])
+  t.match(await other.store.intents.ofStorage(id), [{ id: own, kind: 'backup' }])
   silent.thaw()
   await until(() => silent.calls.length > 0)
   t.same(silent.calls, ['ended'])

@@ -48,7 +48,6 @@ for (const from of engines) {
           kind: 'move',
           from: asPath('/a'),
           to: asPath('/b'),
-          disposable: false,
         }),
         count + 1,
       )

@@ -110,7 +110,7 @@ void t.test('a database of an earlier build opens with its rows, and gets the sa
   t.same([...(await store.settings.all())], [['kept', 'yes']])
   const [storage] = await store.storages.all()
   t.match(storage, { mountPath: '/disk', driver: 'Memory', modified: new Date(1_700_000_000_000) })
-  const intent = { storageId: storage?.id, kind: 'backup', from: '/x', to: '/x-aside', disposable: true }
+  const intent = { storageId: storage?.id, kind: 'spare backup', from: '/x', to: '/x-aside' }
   t.match(await store.intents.all(), [intent])
   t.match(await store.attributes.of(asPath('/disk/x')), { mode: 0o600 })
   t.match(await store.appPasswords.all(), [{ name: 'phone', protocols: ['webdav', 'sftp'], readOnly: false }])
@@ -904,8 +904,8 @@ for (const engine of engines) {
       await attributes.set(asPath('/mount/a/f'), { mode: 1 })
       const { id: storageId } = await storages.insert(storageRow({ mountPath: asPath('/mount') }))
       const { id: other } = await storages.insert(storageRow({ mountPath: asPath('/other') }))
-      const moved = { storageId, kind: 'move', from: asPath('/a'), to: asPath('/b'), disposable: false } as const
-      const backup = { storageId, kind: 'backup', from: moved.to, to: asPath('/c'), disposable: false } as const
+      const moved = { storageId, kind: 'move', from: asPath('/a'), to: asPath('/b') } as const
+      const backup = { storageId, kind: 'backup', from: moved.to, to: asPath('/c') } as const
       const id = await intents.insert(moved)
       const backupId = await intents.insert(backup)
       const elsewhere = await intents.insert({ ...backup, storageId: other })
@@ -919,8 +919,8 @@ for (const engine of engines) {
       t.equal(await intents.get(id), undefined)
       t.same(
         await intents.ofStorage(storageId),
-        [{ ...backup, id: backupId, disposable: true }],
-        'the backup of the target is disposable',
+        [{ ...backup, id: backupId, kind: 'spare backup' }],
+        'the backup of the target is a spare one',
       )
       t.same(await intents.ofStorage(other), [{ ...backup, id: elsewhere, storageId: other }])
       await intents.drop(backupId)
@@ -942,8 +942,8 @@ for (const engine of engines) {
         [other, '/d', '/m/e/n'],
       ] as const
       for (const [id, from, to] of rows)
-        await intents.insert({ storageId: id, kind: 'removal', from: asPath(from), to: asPath(to), disposable: false })
-      const backup = { storageId, kind: 'backup', from: asPath('/d'), to: asPath('/m/e'), disposable: false } as const
+        await intents.insert({ storageId: id, kind: 'removal', from: asPath(from), to: asPath(to) })
+      const backup = { storageId, kind: 'backup', from: asPath('/d'), to: asPath('/m/e') } as const
       await intents.insert(backup)
       const left = async () => (await intents.all()).map(({ from, to }) => `${from} ${to}`)
       await intents.endRemovals(asPath('/m/x'))
@@ -1023,7 +1023,7 @@ for (const engine of engines) {
         ...{ userId: 1, prefix: 'p', digest: 'd', passwordTime: 0, address: '', userAgent: '' },
         ...{ created: new Date(0), lastUsed: new Date(0), expires: new Date(0), twoStep: false },
       }
-      const move = { storageId: 1, kind: 'move', from, to, disposable: false } as const
+      const move = { storageId: 1, kind: 'move', from, to } as const
       const changes: readonly (readonly [topic: Topic | undefined, change: () => Promise<unknown>])[] = [
         ['accounts', () => other.users.insert(userRow({}))],
         ['accounts', () => other.users.change(1, () => ({ disabled: true }))],

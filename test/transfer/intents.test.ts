@@ -24,7 +24,6 @@ async function newDisk(t: Test, over: Over = {}) {
       kind: 'backup',
       from: p('/x'),
       to: backup,
-      disposable: false,
       ...fields,
     })
   return { ...tree, driver, row, cutOff, start: () => tree.supervisor.apply(row) }
@@ -83,7 +82,7 @@ void t.test('the intent of a backup remains while the storage below a composite 
   }
   const { driver, cutOff, start, store, as } = await newDisk(t, over)
   await driver.write?.(backup, sourceOf('old'))
-  await cutOff({ disposable: true })
+  await cutOff({ kind: 'spare backup' })
   await start()
   t.equal((await store.intents.all()).length, 1)
   delete over.stat
@@ -96,7 +95,7 @@ void t.test('a backup is deleted if the transfer has published, otherwise rename
   const { driver, cutOff, start, store, as } = await newDisk(t)
   await driver.write?.(backup, sourceOf('old'))
   await driver.write?.(p('/x'), sourceOf('new'))
-  await cutOff({ disposable: true })
+  await cutOff({ kind: 'spare backup' })
   await start()
   t.same(await contents(as(), p('/disk')), { '/disk/x': 'new' })
   await driver.write?.(backup, sourceOf('old'))

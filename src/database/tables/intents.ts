@@ -7,21 +7,21 @@ import type { Path } from '../../base/path.js'
 export interface Intent {
   readonly id: number
   readonly storageId: number
-  /**
-   * 'move': `from` is renamed to `to`. 'backup': the entry at `from` was renamed to `to` and is held there until its
-   * replacement is published or it is restored. 'removal': the folder `from` was copied to `to`, a path of the whole
-   * tree, and is being removed, as the second half of a move; or the move has made `to` itself.
-   */
-  readonly kind: 'move' | 'backup' | 'removal'
+  readonly kind: IntentKind
   readonly from: Path
   readonly to: Path
-  /**
-   * If `kind` is 'backup': the replacement has been published, so the backup at `to` may be deleted if `from` exists.
-   * If it is 'removal': the intent is the first of two. It is stored before the move makes the folder `to`, and
-   * replaced by one without this mark when the folder is made.
-   */
-  readonly disposable: boolean
 }
+
+/**
+ * - 'move': `from` is renamed to `to`.
+ * - 'backup': the entry at `from` was renamed to `to`, and is held there until its replacement is published or it is
+ *   restored.
+ * - 'spare backup': a backup that may be deleted if anything is at `from`: its replacement is published there, or the
+ *   original has not been removed yet.
+ * - 'new target': a move, item by item, of the folder `from` is making the folder `to`, a path of the whole tree.
+ * - 'removal': that folder was made or existed, and what was copied to it is being removed from `from`.
+ */
+export type IntentKind = 'move' | 'backup' | 'spare backup' | 'new target' | 'removal'
 
 /**
  * The intent log: operations of a backend that the rows may not reflect yet. An intent is written before the
@@ -33,11 +33,11 @@ export interface IntentRows {
   all(): Promise<Intent[]>
   /** The intents of this node on a storage. */
   ofStorage(storageId: number): Promise<Intent[]>
-  /** The removals on this storage, of all nodes. */
+  /** The removals and new targets of folders on this storage, of all nodes. */
   removals(storageId: number): Promise<Intent[]>
   /**
-   * Deletes the removals, of all nodes, whose target is `to`, a path of the whole tree, or below it, and those of the
-   * folder `from` and of folders below it.
+   * Deletes the removals and new targets, of all nodes, whose target is `to`, a path of the whole tree, or below it,
+   * and those of the folder `from` and of folders below it.
    */
   endRemovals(to: Path, from?: Pick<Intent, 'storageId' | 'from'>): Promise<void>
   /**
@@ -47,16 +47,16 @@ export interface IntentRows {
   ofOthersAt(storageId: number, path: Path): Promise<Intent[]>
   /** Makes this node the owner of an intent. */
   take(id: number): Promise<void>
-  /** Marks a backup, also one of another node, as never to be restored. */
+  /** Makes a backup, also one of another node, one that is never restored. */
   supersede(id: number): Promise<void>
   /** Undefined also for an intent of another node. */
   get(id: number): Promise<Intent | undefined>
   insert(intent: Omit<Intent, 'id'>): Promise<number>
   /** Rejects with `unavailable` if this node does not own the intent any more. */
-  setDisposable(id: number, disposable: boolean): Promise<void>
+  setKind(id: number, kind: 'backup' | 'spare backup'): Promise<void>
   /**
    * Applies an intent of kind 'move' in one transaction: moves rules, properties and attributes, deletes the intent,
-   * and marks the backup of its target as deletable. Does nothing if the intent no longer exists. `mountPoint`: where
+   * and makes the backup of its target a spare one. Does nothing if the intent no longer exists. `mountPoint`: where
    * the storage is mounted.
    */
   apply(id: number, mountPoint: Path): Promise<void>
