@@ -86,8 +86,8 @@ export class HeldPathLocks {
     this.#joined?.release()
   }
 
-  /** Runs the change, and ends. Rejects with `unavailable` instead of `aborted` if the path locks were lost. */
-  async during<Result>(change: () => Promise<Result>): Promise<Result> {
+  /** Runs the change, then ends the locks. Rejects with `unavailable` instead of `aborted` if they were lost. */
+  async runAndEnd<Result>(change: () => Promise<Result>): Promise<Result> {
     try {
       return await change()
     } catch (error) {

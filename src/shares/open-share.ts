@@ -222,8 +222,8 @@ export class OpenShare {
     for (const { entry } of there) {
       if (names.has(entry.name)) continue
       names.add(entry.name)
-      const isAsked = foldName(entry.name).includes(foldName(contains))
-      if (isAsked && (foldersOnly !== true || entry.kind === 'folder')) entries.push(entry)
+      const matches = foldName(entry.name).includes(foldName(contains))
+      if (matches && (foldersOnly !== true || entry.kind === 'folder')) entries.push(entry)
     }
     const sorted = order === undefined ? entries : await sortedInTurns(entries, order)
     const shown = sorted.slice(offset, limit === undefined ? undefined : offset + limit)

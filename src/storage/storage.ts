@@ -171,8 +171,8 @@ export class Storage {
 
   async stat(path: Path, options: FreshStatOptions = {}): Promise<Entry> {
     // Another node may have changed the entry: only listings may be late.
-    const isAsked = options.ofSymlink === true || options.refresh === true || !this.#knowsEntries
-    const kept = this.#backend.can('revision') || isAsked ? undefined : this.#listings.cachedEntry(path)
+    const mustAsk = options.ofSymlink === true || options.refresh === true || !this.#knowsEntries
+    const kept = this.#backend.can('revision') || mustAsk ? undefined : this.#listings.cachedEntry(path)
     const entry = this.#names.check(path, kept ?? (await this.#backend.stat(path, options)))
     return this.#attributes.needed ? this.#attributes.apply(this.treePath(path), entry) : entry
   }
@@ -444,8 +444,8 @@ export class Storage {
     await this.#makeMountAncestor(to, options)
     if (await this.#changes.attempt([to], () => isSupported(this.#backend.copy(from, to, options)))) {
       const { modified, mode } = options
-      const isAsked = modified !== undefined || mode !== undefined
-      const store = async () => isAsked && this.#storeMissing(to, { modified, mode }, withPermissions)
+      const isGiven = modified !== undefined || mode !== undefined
+      const store = async () => isGiven && this.#storeMissing(to, { modified, mode }, withPermissions)
       return this.#changes.copied(from, to, store)
     }
     const entry = await this.stat(from, { signal: options.signal, refresh: true })

@@ -51,7 +51,7 @@ export function withPublishCheck<T>(
   work: (signal: AbortSignal | undefined) => Promise<T>,
 ): Promise<T> {
   const locks = job.newLocks()
-  return locks.during(async () => {
+  return locks.runAndEnd(async () => {
     await assertPublishable(job, locks, to, { replaces: false, isNew: true })
     return work(locks.signal)
   })
@@ -116,7 +116,7 @@ export function withRemovalCheck<T>(
   work: (signal: AbortSignal | undefined) => Promise<T>,
 ): Promise<T> {
   const locks = job.newLocks()
-  return locks.during(async () => {
+  return locks.runAndEnd(async () => {
     await job.assertRemovable(locks, what, at, tree)
     return work(locks.signal)
   })
@@ -169,7 +169,7 @@ async function writeInto(
   }
   const transfer = job.transfer.meter.start(storage, 'write')
   try {
-    const written = await locks.during(() =>
+    const written = await locks.runAndEnd(() =>
       transfer.run(async () => {
         const copy = await write()
         assertSame(entry, copy)
@@ -284,7 +284,7 @@ export async function copyBundle(
   }
   try {
     const bundle = { source: from.storage, from: folder, to, files, beforePublish }
-    const copies = await locks.during(() => target.storage.copyFiles(bundle, { signal: locks.signal }))
+    const copies = await locks.runAndEnd(() => target.storage.copyFiles(bundle, { signal: locks.signal }))
     const bytes = copies.reduce((sum, copy) => sum + (copy?.size ?? 0), 0)
     for (const transfer of transfers) {
       transfer.count(bytes)

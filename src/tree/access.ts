@@ -15,6 +15,7 @@ import { Decisions, errorOf, refuse } from './decisions.js'
 import type { TreeDependencies } from './dependencies.js'
 import { reservedName } from './impossible-paths.js'
 import type { AccessOptions, ChangeOptions } from './operation-options.js'
+import type { MoveId } from './path-mirror.js'
 import type { Action } from './policy/one-path.js'
 import { followingActions, followSymlinks, type Following } from './symlinks.js'
 
@@ -33,20 +34,20 @@ export class Access implements Authority {
   readonly tree: MountedTree
   readonly decisions: Decisions
 
-  /** `mover`: the move item by item that is made, if it is one. */
+  /** `moveId`: the move item by item that is made, if it is one. */
   constructor(
     readonly dependencies: TreeDependencies,
     /** The principal, with its base as stored in the account. */
     readonly principal: Principal,
-    mover?: symbol,
+    moveId?: MoveId,
   ) {
     this.tree = dependencies.mountedTree
-    this.decisions = new Decisions(dependencies, principal, mover)
+    this.decisions = new Decisions(dependencies, principal, moveId)
   }
 
   /** Access of this principal, as it makes a move item by item. */
-  asMover(mover: symbol): Access {
-    return new Access(this.dependencies, this.principal, mover)
+  forMove(moveId: MoveId): Access {
+    return new Access(this.dependencies, this.principal, moveId)
   }
 
   /**

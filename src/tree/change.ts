@@ -89,7 +89,7 @@ export interface ChangePlan<Paths extends readonly ResolvedPath[]> {
   /** Resolves and authorizes each path of the change, and follows its symlinks. Called for each check. */
   readonly resolve: () => Promise<Paths>
   /**
-   * For `underLocks`: the requested paths, if they can be locked before they are resolved; otherwise undefined. Saves
+   * For `perform`: the requested paths, if they can be locked before they are resolved; otherwise undefined. Saves
    * the second call of `resolve`, unless a symlink leads elsewhere.
    */
   readonly named?: (() => readonly Path[] | undefined) | undefined
@@ -135,10 +135,11 @@ export type ChangeDependencies = Pick<TreeDependencies, 'mounts' | 'mountedTree'
 
 /**
  * One change of the tree. It is made once. How depends on what it waits for:
- * - A change that has all it needs, such as a removal: `underLocks`, which may leave out the first check.
- * - A change whose body arrives meanwhile, such as a write: `publish`, and within it `begin` when the body is complete.
- * - A change by a handle: `check` when it is opened; for each commit `begin`, and `release` after it; `end` when it is
- *   closed.
+ * - A change that has all it needs, such as a removal: `perform`, which may leave out the first check.
+ * - A change whose body arrives meanwhile, such as a write: `performWithBody`, and within it `lockAndCheck` when the
+ *   body is complete.
+ * - A change by a handle: `check` when it is opened; for each commit `lockAndCheck`, and `unlock` after it; `close`
+ *   when the handle is closed.
  * - A change that others make later, such as a transfer item by item or an upload in chunks: `check` alone.
  */
 export class Change<Paths extends readonly ResolvedPath[]> {
@@ -171,55 +172,55 @@ export class Change<Paths extends readonly ResolvedPath[]> {
   }
 
   /** Makes a change whose body is there already: checks it, and performs it, while its path locks are held. */
-  async underLocks<Result>(perform: (...targets: Targets<Paths>) => Promise<Result>): Promise<Result> {
+  async perform<Result>(work: (...targets: Targets<Paths>) => Promise<Result>): Promise<Result> {
     const { plan } = this
-    return this.#pathLocks.during(async () => {
+    return this.#pathLocks.runAndEnd(async () => {
       const named = this.#first.length === 0 ? plan.named?.() : undefined
       if (named) {
         this.#first = named.map((at) => ({ at }))
         await this.#lock()
         const paths = await plan.resolve()
-        if (this.#areLocked(paths)) return perform(...(await this.#checked(paths, this.signal)))
-        this.release()
+        if (this.#areLocked(paths)) return work(...(await this.#checked(paths, this.signal)))
+        this.unlock()
         this.#first = paths
       }
       if (this.#first.length === 0) this.#first = await plan.resolve()
-      return perform(...(await this.begin()))
+      return work(...(await this.lockAndCheck()))
     })
   }
 
   /**
-   * Makes a change whose body arrives while it is made. `perform` receives what the first check found, and must have
-   * `begin` called before anything is published. The path locks are held until it settles.
+   * Makes a change whose body arrives while it is made. `work` receives what the first check found, and must have
+   * `lockAndCheck` called before anything is published. The path locks are held until it settles.
    */
-  async publish<Result>(perform: (...targets: Targets<Paths>) => Promise<Result>): Promise<Result> {
+  async performWithBody<Result>(work: (...targets: Targets<Paths>) => Promise<Result>): Promise<Result> {
     const targets = await this.check()
-    return this.#pathLocks.during(() => perform(...targets))
+    return this.#pathLocks.runAndEnd(() => work(...targets))
   }
 
   /**
    * The second check: takes the path locks and checks again. Rejects with `busy` where a symlink has changed since the
    * first. A rejection releases the locks; it may be called again.
    */
-  async begin(): Promise<Targets<Paths>> {
+  async lockAndCheck(): Promise<Targets<Paths>> {
     await this.#lock()
     try {
       const paths = await this.plan.resolve()
       if (!this.#areLocked(paths)) throw symlinkChanged()
       return await this.#checked(paths, this.signal)
     } catch (error) {
-      this.release()
+      this.unlock()
       throw error
     }
   }
 
   /** Releases the path locks, after an attempt to publish. */
-  release(): void {
+  unlock(): void {
     this.#pathLocks.release()
   }
 
-  /** Must be called at the end of a change that was made by `check` and `begin`, such as that of a handle. */
-  end(): void {
+  /** Must be called at the end of a change that was made by `check` and `lockAndCheck`, such as that of a handle. */
+  close(): void {
     this.#pathLocks.end()
   }
 

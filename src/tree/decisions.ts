@@ -9,6 +9,7 @@ import type { Rule } from './folder-rules.js'
 import type { GrantedPath } from './grant-trie.js'
 import { systemFile, topName } from './impossible-paths.js'
 import type { AccessOptions } from './operation-options.js'
+import type { MoveId } from './path-mirror.js'
 import { explainVerdict, type JudgedStep, type VerdictExplanation } from './policy/explanation.js'
 import * as names from './policy/names.js'
 import type { MemberFilter, SeenNames } from './policy/names.js'
@@ -33,8 +34,8 @@ export class Decisions {
   constructor(
     private readonly dependencies: DecisionDependencies,
     private readonly principal: Principal,
-    /** The move item by item that is made: what follows the folder does not refuse it. */
-    private readonly mover?: symbol,
+    /** The move item by item for which is decided: what it brings along does not refuse it (see `MoveId`). */
+    private readonly moveId?: MoveId,
   ) {}
 
   // `authorize…` throws if the folder rules, the grants or the permissions do not allow an action. `assert…` checks a
@@ -205,27 +206,27 @@ export class Decisions {
 
   /** Throws with `denied` for mount points, the folders above them, and the principal's base. */
   assertMovable(at: Path, detail: 'mount_moved' | 'mount_removed'): void {
-    refuse(wholeFolders.fixedFolder(this.isFixed(at), detail))
+    refuse(wholeFolders.fixedFolderRefusal(this.isFixed(at), detail))
   }
 
   /** Throws if `source` cannot take the place of `target`. `isFolder`: the source is a folder. */
   assertReplaceable(source: Path, target: Path, isFolder: boolean): void {
-    refuse(wholeFolders.replacement(source, target, isFolder, this.#isMountFolder(target)))
+    refuse(wholeFolders.replacementRefusal(source, target, isFolder, this.#isMountFolder(target)))
   }
 
   /** Throws with `denied` if a move of the folder would show the principal names that are hidden now. */
   assertStaysHidden(source: Path, target: Path): void {
-    refuse(wholeFolders.revealedBy(this.principal, this.#ruled(source), this.#ruled(target)))
+    refuse(wholeFolders.revealingRefusal(this.principal, this.#ruled(source), this.#ruled(target)))
   }
 
   /** Throws with `denied` if the grants do not let the principal have what is at `source` at `target`. */
   assertMayLand(actions: readonly Action[], source: Path, target: Path, isFolder: boolean): void {
-    refuse(wholeFolders.landingRefusal(actions, this.#ruled(source), this.#ruled(target), isFolder))
+    refuse(wholeFolders.readableByMoveRefusal(actions, this.#ruled(source), this.#ruled(target), isFolder))
   }
 
   /** Throws with `denied` if the principal could read more of a folder at `target`, moved item by item, than here. */
   assertMayMoveByItems(source: Path, target: Path): void {
-    refuse(wholeFolders.sheddingRefusal(this.principal, this.#ruled(source), this.#ruled(target)))
+    refuse(wholeFolders.readableByItemsRefusal(this.principal, this.#ruled(source), this.#ruled(target)))
   }
 
   /** Throws with `denied` if the grants do not let the principal copy what is at `at`. */
@@ -349,11 +350,11 @@ export class Decisions {
 
   /** All on which a decision at a path depends, besides the principal. */
   #ruled(path: Path): RuledPath {
-    return ruledPath(this.dependencies, this.principal, path, this.mover)
+    return ruledPath(this.dependencies, this.principal, path, this.moveId)
   }
 
   #granted(path: Path): GrantedPath | undefined {
-    return grantedPath(this.dependencies, this.principal, path, this.mover)
+    return grantedPath(this.dependencies, this.principal, path, this.moveId)
   }
 }
 
@@ -367,13 +368,13 @@ export function errorOf({ code, detail, reason }: PolicyRefusal): GatewayError {
   return new GatewayError(code, { detail, reason })
 }
 
-function ruledPath(dependencies: PolicyTables, principal: Principal, path: Path, mover?: symbol): RuledPath {
+function ruledPath(dependencies: PolicyTables, principal: Principal, path: Path, moveId?: MoveId): RuledPath {
   const { rules, grants } = dependencies
   return {
     path,
     atPath: rules.nearest(path),
     atParent: rules.nearest(parentOf(path)),
-    granted: grantedPath(dependencies, principal, path, mover),
+    granted: grantedPath(dependencies, principal, path, moveId),
     deniedToSome: principal.onlyPath !== undefined && grants.deniesReading(path),
   }
 }
@@ -382,9 +383,9 @@ function grantedPath(
   { grants }: PolicyTables,
   principal: Principal,
   path: Path,
-  mover: symbol | undefined,
+  moveId: MoveId | undefined,
 ): GrantedPath | undefined {
-  return onePath.isSubjectToGrants(principal) ? grants.at(principal, path, mover) : undefined
+  return onePath.isSubjectToGrants(principal) ? grants.at(principal, path, moveId) : undefined
 }
 
 /** A decision with its reasons. */

@@ -42,15 +42,15 @@ export async function mkdir(access: Access, path: Path, options: FolderOptions, 
   if (options.parents === true) {
     const [{ at, entry, chosen: preferred }] = await making.check()
     if (entry) {
-      event.isNothing = true
+      event.changesNothing = true
       return
     }
     await makeMissingParents(access, at, { ...options, preferred })
   }
-  await making.underLocks(async (target) => {
+  await making.perform(async (target) => {
     const { entry, storage, inner, signal } = target
     isAbout(event, target, 'folder')
-    if (entry) event.isNothing = true
+    if (entry) event.changesNothing = true
     else await makeFolder(() => storage.mkdir(inner, { signal }), options)
   })
 }
@@ -71,7 +71,7 @@ export function remove(access: Access, path: Path, options: RemovalOptions, even
       },
       touches: ({ at, existing }) => [{ path: at, tree: isRealFolder(existing), membership: true }],
     })
-    return removal.underLocks(async (target) => {
+    return removal.perform(async (target) => {
       const { storage, inner, existing, signal } = target
       isAbout(event, target, isRealFolder(existing) ? 'folder' : existing.kind)
       if (existing.kind === 'file') event.size = existing.size
@@ -88,7 +88,7 @@ export function setAttributes(access: Access, path: Path, to: Attributes, option
     load: hasPreconditions(options) ? 'target' : 'nothing',
     touches: ({ at }) => [{ path: at }],
   })
-  return setting.underLocks((target) => setAt(access, target, to))
+  return setting.perform((target) => setAt(access, target, to))
 }
 
 /** As `setAttributes`, for a symlink itself. Rejects with `invalid` for a mode: a symlink has none. */
@@ -102,7 +102,7 @@ export function setOwnAttributes(access: Access, path: Path, to: Attributes, opt
     },
     touches: ({ at }) => [{ path: at }],
   })
-  return setting.underLocks(async (target) => {
+  return setting.perform(async (target) => {
     const { storage, inner, existing, signal } = target
     if (!isSymlink(existing)) await setAt(access, target, to)
     else if (to.modified !== undefined) await storage.setSymlinkTime(inner, to.modified, { signal })
@@ -122,7 +122,7 @@ export function symlink(
     require: (made) => made.assertFree(),
     touches: ({ at }) => [{ path: at, membership: true }],
   })
-  return making.underLocks(async (made) => {
+  return making.perform(async (made) => {
     const { at, storage, inner, signal } = made
     isAbout(event, made, 'symlink')
     // To the client it is a path of the tree, to the backend a path of the storage.
@@ -154,7 +154,7 @@ export function hardLink(
     },
     touches: (source, made) => [{ path: source.at }, { path: made.at, membership: true }],
   })
-  return linking.underLocks(async (source, made) => {
+  return linking.perform(async (source, made) => {
     isAbout(event, made, 'file')
     event.target = source.at
     await made.storage.hardLink(source.inner, made.inner, { signal: made.signal })

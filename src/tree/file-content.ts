@@ -109,7 +109,7 @@ export async function reserve(
       load: 'symlink',
       touches: () => [{ path: at, membership: true }],
     })
-      .underLocks((target) => removeEntry(dependencies, target, false, {}))
+      .perform((target) => removeEntry(dependencies, target, false, {}))
       .then(() => recordDone(access, { ...event, kind: 'removed', size: undefined }))
       .catch((error: unknown) => {
         // Another request has removed, replaced or changed the file.
@@ -137,7 +137,7 @@ async function store(
   const { descriptors, events, locks } = access.dependencies
   const work = async (signal: AbortSignal | undefined) => {
     const writing = changeOf(access, path, { ...options, signal })
-    return writing.publish(async ({ at, storage, inner, entry: old }) => {
+    return writing.performWithBody(async ({ at, storage, inner, entry: old }) => {
       if (options.parents === true && !old) await makeMissingParents(access, at, { ...options, preferred: storage })
       // Bytes in memory are stored at once.
       const release = source.bytes ? undefined : descriptors.take(principal.holder, descriptorsOf.replace)
@@ -146,7 +146,7 @@ async function store(
       let created = !old
       const beforePublish = async () => {
         if (source.bytes) transfer.count(source.bytes.length)
-        const [{ entry }] = await writing.begin()
+        const [{ entry }] = await writing.lockAndCheck()
         access.assertNotRevoked()
         created = !entry
       }

@@ -140,7 +140,7 @@ export async function openToWrite(
   const facts = { path: target.at, entry: 'file', storage: storage.mountPoint } as const
   const recording = new HandleRecording(access, { ...event, ...facts })
   const beforePublish = async () => {
-    const [{ entry }] = await writing.begin()
+    const [{ entry }] = await writing.lockAndCheck()
     recording.creates = !entry
     try {
       // Other requests may have made or removed the file since it was opened.
@@ -148,7 +148,7 @@ export async function openToWrite(
       if (!entry && mustExist) throw new GatewayError('not_found')
       await options.beforePublish?.()
     } catch (error) {
-      writing.release()
+      writing.unlock()
       throw error
     }
   }
@@ -162,7 +162,7 @@ export async function openToWrite(
   const closed = () => {
     hooks.closed()
     recording.closed(mustExist)
-    writing.end()
+    writing.close()
     release?.()
   }
   try {
@@ -188,7 +188,7 @@ export async function openToWrite(
         recording.failure = toGatewayError(error)
       },
       closed,
-      ended: () => writing.release(),
+      ended: () => writing.unlock(),
     }
     return Object.assign(passedFile(file, edgeOf(access, path, signal, edge)), { old, isMovedAway })
   } catch (error) {

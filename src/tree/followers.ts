@@ -7,7 +7,7 @@ import { untilAborted } from '../base/cancellation.js'
 import type { Log } from '../base/log.js'
 import type { Path } from '../base/path.js'
 import type { OfOthers, Store } from '../database/tables.js'
-import type { PathMirror } from './path-mirror.js'
+import type { MoveId, PathMirror } from './path-mirror.js'
 
 /** What the mirrors have in common. Each function does what that of `PathMirror` does, with all of them. */
 type Mirror = Pick<
@@ -51,26 +51,26 @@ export class Followers implements Omit<Mirror, 'setMovesElsewhere'> {
     return [...new Set(this.mirrors.flatMap((mirror) => mirror.pathsWithin(path)))]
   }
 
-  duringMove(from: Path, to: Path, mover?: symbol): (hasMoved: boolean) => void {
-    const ends = this.mirrors.map((mirror) => mirror.duringMove(from, to, mover))
+  duringMove(from: Path, to: Path, moveId?: MoveId): (hasMoved: boolean) => void {
+    const ends = this.mirrors.map((mirror) => mirror.duringMove(from, to, moveId))
     return (hasMoved) => {
       for (const end of ends) end(hasMoved)
     }
   }
 
   /**
-   * As `duringMove`, for the move item by item `mover`: in the other processes too, when this resolves. Rejects with
+   * As `duringMove`, for the move item by item `moveId`: in the other processes too, when this resolves. Rejects with
    * `aborted`, and as the database does. No row applies at `to` then.
    */
   async duringMoveByItems(
     from: Path,
     to: Path,
-    mover: symbol,
+    moveId: MoveId,
     signal: AbortSignal,
   ): Promise<(hasMoved: boolean) => Promise<void>> {
     await this.updateSpelling(from)
     const endElsewhere = await this.#tellOthers({ from, to })
-    const endHere = this.duringMove(from, to, mover)
+    const endHere = this.duringMove(from, to, moveId)
     const end = async (hasMoved: boolean) => {
       endHere(hasMoved)
       // Where the rows could not be stored at the new path, they apply there until this process ends.

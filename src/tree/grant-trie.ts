@@ -27,7 +27,7 @@ interface Sayings {
 class Node {
   readonly own: Sayings = { allowed: 0, denied: 0 }
   readonly ofGroups: Sayings = { allowed: 0, denied: 0 }
-  /** What both were made from. No decision reads it. */
+  /** The grants with this path, for explanations. No decision reads them. */
   readonly grants: Grant[] = []
   readonly children = new Map<string, Node>()
   /** The children by folded name: names that differ only in case or Unicode normalization share a key. */
@@ -201,7 +201,7 @@ export class GrantedPath {
 const nothing: Sayings = { allowed: 0, denied: 0 }
 
 function mentions({ allow, deny }: Grant, right: Right): boolean {
-  // Whoever may do anything sees it.
+  // A grant of any right implies `see`.
   return allow.includes(right) || deny.includes(right) || (right === 'see' && allow.length > 0)
 }
 
@@ -231,7 +231,7 @@ export class GrantTrie {
       let node = top
       for (const name of segmentsOf(path)) node = node.child(name)
       const sayings = userId === undefined ? node.ofGroups : node.own
-      // Whoever may do anything sees it.
+      // As in `mentions`.
       sayings.allowed |= setOf(allow.length > 0 ? [...allow, 'see'] : [])
       sayings.denied |= setOf(deny)
       node.grants.push(grant)

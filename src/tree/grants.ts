@@ -6,7 +6,7 @@ import { rights, type Right } from '../base/rights.js'
 import type { Grant } from '../database/tables/grants.js'
 import type { Store } from '../database/tables.js'
 import { GrantTrie, type GrantedPath } from './grant-trie.js'
-import { PathMirror, type FoldedPath } from './path-mirror.js'
+import { PathMirror, type FoldedPath, type MoveId } from './path-mirror.js'
 
 export type { Grant } from '../database/tables/grants.js'
 
@@ -147,10 +147,10 @@ export class Grants extends PathMirror<Grant> {
 
   /**
    * What the grants of the principal say at a path; undefined if none of them says anything anywhere, and the principal
-   * may do what needs no grant. `mover`: the move item by item for which it is asked.
+   * may do what needs no grant. `moveId`: the move item by item for which it is asked.
    */
-  at(principal: Principal, path: Path, mover?: symbol): GrantedPath | undefined {
-    return this.#trieOf(principal, mover)?.at(path)
+  at(principal: Principal, path: Path, moveId?: MoveId): GrantedPath | undefined {
+    return this.#trieOf(principal, moveId)?.at(path)
   }
 
   /** Whether a grant at `path` or above it denies anybody to see or read it. */
@@ -164,18 +164,18 @@ export class Grants extends PathMirror<Grant> {
     return this.#trieOfDenials()?.at(path).hasBelow === true
   }
 
-  #trieOf(principal: Principal, mover: symbol | undefined): GrantTrie | undefined {
+  #trieOf(principal: Principal, moveId: MoveId | undefined): GrantTrie | undefined {
     const { userId, grantedOnly } = principal
     if (this.isEmpty && !grantedOnly) return undefined
     const { membership } = principal
-    const own = mover !== undefined && this.hasOwnMove(mover) ? mover : undefined
+    const own = moveId !== undefined && this.hasOwnMove(moveId) ? moveId : undefined
     const known = this.#tries.get(own ?? userId)
     if (known?.membership === membership && known.grantedOnly === grantedOnly) return known.trie
     const groups = new Set(membership.groups)
     const isOfUser = (grant: Grant) =>
       grant.groupId === undefined ? grant.userId === userId : groups.has(grant.groupId)
-    const isAsked = (grant: Grant) => isOfUser(grant) && (own === undefined || !this.isOfOwnMove(grant, own))
-    const grants = this.applying.filter(isAsked)
+    const decides = (grant: Grant) => isOfUser(grant) && (own === undefined || !this.isOfOwnMove(grant, own))
+    const grants = this.applying.filter(decides)
     const applies = grantedOnly || grants.length > 0
     const trie = applies ? new GrantTrie(grants, this.foldedPath, grantedOnly) : undefined
     this.#tries.set(own ?? userId, { membership, grantedOnly, trie })
@@ -228,7 +228,7 @@ export class Grants extends PathMirror<Grant> {
   protected override async joined(row: Grant, other: Grant): Promise<Grant> {
     const deny = rightsIn([...row.deny, ...other.deny])
     const given = [...row.allow, ...other.allow]
-    // Whoever may do anything sees it.
+    // A grant of any right implies `see`.
     const allowed = rightsIn(given.length > 0 ? ['see', ...given] : [])
     const allow = deny.includes('see') ? [] : allowed.filter((right) => !deny.includes(right))
     const changes = { allow, deny }

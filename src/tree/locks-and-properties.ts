@@ -54,7 +54,7 @@ export async function lock(
     touches: () => [],
   })
   // Under the path lock: a change that is being published would take effect after the lock was granted.
-  const { lock, at, entry } = await locking.underLocks(async ({ at, entry }) => {
+  const { lock, at, entry } = await locking.perform(async ({ at, entry }) => {
     const isDangling = entry?.kind === 'symlink'
     if ((!entry || isDangling) && options.makesFile === false) throw new GatewayError('not_found')
     // The storage does not tell where the symlink leads, or it leads to itself.
@@ -81,7 +81,7 @@ async function makeFile(
     await recordDone(access, event)
     return true
   } catch (error) {
-    // That other file is locked, unless its name has another case.
+    // Somebody else has made the file. The lock is for it, unless its name differs in case.
     const now = isGatewayError(error, 'exists') && (await resolveIfPossible(access, path, options))
     if (now === at) return false
     await access.dependencies.locks.break(token)
@@ -165,7 +165,7 @@ export function setProperties(
     require: ({ existing }) => existing,
     touches: ({ at }) => [{ path: at }],
   })
-  return setting.underLocks(async (target) => {
+  return setting.perform(async (target) => {
     const { properties } = mounts.isMountFolder(target.at) ? store : target.storage.records
     const limits = { ofPath: maxPropertiesSize, ofUser: maxUserPropertiesSize }
     await properties.change(target.at, changes, access.principal.userId, limits)

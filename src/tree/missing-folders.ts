@@ -51,7 +51,7 @@ async function makeMissingFolders(
       },
       touches: ({ entry }) => (entry ? [] : [{ path, membership: true }]),
     })
-    await making.underLocks(async ({ entry, storage, inner, signal }) => {
+    await making.perform(async ({ entry, storage, inner, signal }) => {
       // Another request may have made it meanwhile.
       if (!entry) await makeFolder(() => storage.mkdir(inner, { signal }), options)
     })

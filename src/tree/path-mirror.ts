@@ -7,12 +7,19 @@ import { childOf, isWithin, segmentsOf, selfAndAncestors, under, within, type Pa
 import type { RunningMove } from '../database/tables/moves.js'
 import type { PathRows } from '../database/tables/path-rows.js'
 
+/**
+ * Identifies a move item by item in this process while it runs. The rows of the folder apply at the target too, for
+ * everybody but the move itself: it was permitted as a whole, and a grant that it brings along must not refuse its next
+ * item. What decides for the move has its id (`Access.forMove`).
+ */
+export type MoveId = symbol
+
 /** A move of a folder, during which its rows apply at both paths. */
 interface Moving {
   readonly from: Path
   readonly to: Path
-  /** The move item by item that this is. */
-  readonly mover: symbol | undefined
+  /** Undefined for a move in one step, and for one that another process makes. */
+  readonly id: MoveId | undefined
   /** The folder has moved; its rows have not, as far as is known. */
   isPending: boolean
 }
@@ -31,8 +38,8 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   #stored: readonly Row[] = []
   #applying: readonly Row[] = []
   /** The moves item by item, by those rows that apply at the new path because of them. */
-  #movers: ReadonlyMap<Row, symbol> = new Map()
-  #ownMoves: ReadonlySet<symbol> = new Set()
+  #moveOf: ReadonlyMap<Row, MoveId> = new Map()
+  #ownMoves: ReadonlySet<MoveId> = new Set()
   readonly #moving = new Set<Moving>()
   /** Moves that other processes make. */
   #elsewhere: readonly Moving[] = []
@@ -104,10 +111,10 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   /**
    * From now on, the rows of the folder at `from` and below it apply at `to` too, because it may be at either path.
    * Call the returned function when the move has ended. If the folder has moved, they do so until its rows are stored
-   * there. `mover`: the move item by item that this is, for which `isOfOwnMove` is true.
+   * there. `moveId`: of a move item by item, for which `isOfOwnMove` is true.
    */
-  duringMove(from: Path, to: Path, mover?: symbol): (hasMoved: boolean) => void {
-    const moving = { from, to, mover, isPending: false }
+  duringMove(from: Path, to: Path, moveId?: MoveId): (hasMoved: boolean) => void {
+    const moving = { from, to, id: moveId, isPending: false }
     const hasRows = () => this.#stored.some(({ path }) => isWithin(from, path))
     this.#moving.add(moving)
     // Most moves are of files and folders without rows.
@@ -123,26 +130,25 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   /** Other processes make these moves now, and no others: the rows apply at both paths, as of `duringMove`. */
   setMovesElsewhere(moves: readonly RunningMove[]): void {
     if (moves.length === 0 && this.#elsewhere.length === 0) return
-    this.#elsewhere = moves.map(({ from, to }) => ({ from, to, mover: undefined, isPending: false }))
+    this.#elsewhere = moves.map(({ from, to }) => ({ from, to, id: undefined, isPending: false }))
     this.#apply()
   }
 
   /** Whether rows apply at their paths only because of this move. */
-  protected hasOwnMove(mover: symbol): boolean {
-    return this.#ownMoves.has(mover)
+  protected hasOwnMove(moveId: MoveId): boolean {
+    return this.#ownMoves.has(moveId)
   }
 
   /**
-   * Whether the row applies at its path only because of this move item by item. That was permitted, and the row must
-   * not refuse it half way.
+   * Whether the row applies at its path only because of this move (see `MoveId`).
    */
-  protected isOfOwnMove(row: Row, mover: symbol): boolean {
-    return this.#movers.get(row) === mover
+  protected isOfOwnMove(row: Row, moveId: MoveId): boolean {
+    return this.#moveOf.get(row) === moveId
   }
 
   #apply(): void {
     const applying = [...this.#stored]
-    const movers = new Map<Row, symbol>()
+    const moveOf = new Map<Row, MoveId>()
     const moves = [...this.#moving, ...this.#elsewhere]
     const taken = moves.length > 0 && !this.canCoincide ? this.#taken(applying) : undefined
     for (const moving of moves) {
@@ -154,13 +160,13 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
         if (taken?.has(key) === true) continue
         taken?.add(key)
         const moved = { ...row, path }
-        if (moving.mover !== undefined) movers.set(moved, moving.mover)
+        if (moving.id !== undefined) moveOf.set(moved, moving.id)
         applying.push(moved)
       }
     }
     this.#applying = applying
-    this.#movers = movers
-    this.#ownMoves = new Set(movers.values())
+    this.#moveOf = moveOf
+    this.#ownMoves = new Set(moveOf.values())
     this.index(applying)
   }
 

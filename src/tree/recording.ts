@@ -19,8 +19,8 @@ export interface EventDraft {
   size?: number | undefined
   entry?: EventFacts['entry']
   storage?: Path | undefined
-  /** Nothing has changed, so that there is no event. */
-  isNothing?: boolean
+  /** The operation has found that there is nothing to change. It is not recorded if it succeeds. */
+  changesNothing?: boolean
   /** The action at `path` that is asked for, if it is not that of the kind. */
   action?: Action
 }
@@ -63,7 +63,7 @@ export async function recorded<Result>(
   return result
 }
 
-/** Runs checks of a change that is made by others. Their rejection is that of the change. */
+/** Runs the checks of a change that is made later. Only a rejection is recorded, as that of the change. */
 export async function refusalRecorded<Result>(
   access: Access,
   draft: EventDraft,
@@ -71,14 +71,14 @@ export async function refusalRecorded<Result>(
 ): Promise<Result> {
   return recorded(access, draft, async () => {
     const result = await work()
-    draft.isNothing = true
+    draft.changesNothing = true
     return result
   })
 }
 
 /** Records a change that was made. */
 export function recordDone(access: Access, draft: EventDraft): Promise<void> | undefined {
-  if (draft.isNothing === true) return undefined
+  if (draft.changesNothing === true) return undefined
   return access.dependencies.audit.record(factsOf(access, draft))
 }
 

@@ -13,7 +13,7 @@ import type { Access } from './access.js'
  * Runs an operation on the principal's own `path`, after its base folder was made if it was missing. Adds both names to
  * its errors, and redacts them.
  */
-export async function during<T>(
+export async function withOwnErrors<T>(
   access: Access,
   op: OperationName,
   path: Path,
@@ -28,7 +28,7 @@ export async function during<T>(
   }
 }
 
-/** As `during`, for an operation that yields its results. */
+/** As `withOwnErrors`, for an operation that yields its results. */
 export async function* yielding<T>(
   access: Access,
   op: OperationName,
@@ -110,7 +110,7 @@ export function redactedLock(access: Access, lock: Lock, asked: Path): Lock {
   if (isHeldBy(lock, principal)) return shown
   if (principal.share !== undefined) return { ...shown, owner: '', username: 'somebody else', token: '' }
   const isSecret = isOfVisitors(lock) && !isOfOwnShare(lock, principal) && !principal.administersShares
-  // Programs name the user as the owner, who is the id of the share.
+  // Clients put the name of the user into `owner`, and that of a visitor is the secret id of the share.
   return isSecret ? { ...shown, owner: '', username: 'a visitor of a share' } : shown
 }
 

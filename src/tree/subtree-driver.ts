@@ -112,7 +112,7 @@ export class SubtreeDriver implements TreeDriver {
 
   write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const writing = this.#changing(this.#plan(path, options, { membership: true }))
-    return writing.publish(({ storage, inner }) => {
+    return writing.performWithBody(({ storage, inner }) => {
       const publishing = { signal: writing.signal, beforePublish: () => this.#begin(options, writing) }
       return this.#deeper(() => storage.write(inner, source, { ...options, ...publishing }))
     })
@@ -159,7 +159,7 @@ export class SubtreeDriver implements TreeDriver {
         { path: target.at, ...touch },
       ],
     })
-    return moving.underLocks(async (source, target) => {
+    return moving.perform(async (source, target) => {
       const { signal } = source
       const rename = () => renameByBackend(this.dependencies, source, target, false, { ...options, signal })
       if (!(await this.#deeper(rename))) throw new GatewayError('unsupported')
@@ -169,7 +169,7 @@ export class SubtreeDriver implements TreeDriver {
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
     const source = this.#locate(await this.#resolve(from, options))
     const copying = this.#changing(this.#plan(to, options, { membership: true }))
-    await copying.publish(async ({ storage, inner }) => {
+    await copying.performWithBody(async ({ storage, inner }) => {
       if (storage !== source.storage) throw new GatewayError('unsupported')
       const publishing = { signal: copying.signal, beforePublish: () => this.#begin(options, copying) }
       await this.#deeper(() => storage.copy(source.inner, inner, { ...options, ...publishing }))
@@ -206,7 +206,7 @@ export class SubtreeDriver implements TreeDriver {
     perform: (target: Target) => Promise<void>,
   ): Promise<void> {
     const change = this.#changing(this.#plan(path, options, touch))
-    return change.underLocks((target) => this.#deeper(() => perform(target)))
+    return change.perform((target) => this.#deeper(() => perform(target)))
   }
 
   /** A change of one path. The storage above has loaded the entry and checked what exists. */
@@ -232,7 +232,7 @@ export class SubtreeDriver implements TreeDriver {
   /** The path locks of a storage are always taken before those of the storages that it is based on. */
   async #begin({ beforePublish }: WriteOptions, change: Change<OnePath>): Promise<void> {
     await beforePublish?.()
-    await change.begin()
+    await change.lockAndCheck()
   }
 
   /** The path in the whole tree, in the spelling of the storages. */

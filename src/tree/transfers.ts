@@ -139,7 +139,7 @@ async function transfer(
     touches: () => ('done' in checked ? [] : touchedBy(checked)),
   })
   if (paths) {
-    const isDone = await change.underLocks(() => moveAtOnce(access, checked, change.signal ?? options.signal))
+    const isDone = await change.perform(() => moveAtOnce(access, checked, change.signal ?? options.signal))
     return complete(access, checked, isDone)
   }
   await change.check()
@@ -150,11 +150,11 @@ async function transfer(
 /** The event of a transfer. */
 function isAbout(event: EventDraft, checked: TransferCheck): void {
   if ('done' in checked) {
-    event.isNothing = checked.moved === undefined
+    event.changesNothing = checked.moved === undefined
     return
   }
   const { source, target, entry, to } = checked
-  event.isNothing = false
+  event.changesNothing = false
   event.path = source
   event.target = target
   event.entry = entry.kind
@@ -262,11 +262,12 @@ async function itemByItem(access: Access, checked: CheckedTransfer): Promise<voi
     journal: options.journal ?? (await journalOf(access, checked)),
   }
   if (kind === 'move') access.decisions.assertMayMoveByItems(source, target)
-  const mover = Symbol('move')
-  const job = new TransferJob(access.asMover(mover), transfer)
+  const moveId = Symbol('move')
+  const job = new TransferJob(access.forMove(moveId), transfer)
   // The rules and grants of the source apply at the target too: each item is there before they are stored.
   const { followers } = access.dependencies
-  const endMove = kind === 'move' ? await followers.duringMoveByItems(source, target, mover, checked.signal) : undefined
+  const endMove =
+    kind === 'move' ? await followers.duringMoveByItems(source, target, moveId, checked.signal) : undefined
   let whole = false
   let hasFollowed = false
   try {
@@ -294,8 +295,8 @@ async function itemByItem(access: Access, checked: CheckedTransfer): Promise<voi
  */
 async function journalOf({ dependencies }: Access, { kind, source, target }: CheckedTransfer): Promise<CopyJournal> {
   if (kind === 'move') return new MemoryJournal('states')
-  const isAsked = await dependencies.store.properties.hasWithin(source, target)
-  return new MemoryJournal(isAsked ? 'members' : 'nothing')
+  const hasProperties = await dependencies.store.properties.hasWithin(source, target)
+  return new MemoryJournal(hasProperties ? 'members' : 'nothing')
 }
 
 /** The names that a transfer changes. */

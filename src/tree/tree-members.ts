@@ -9,7 +9,7 @@ import { childOf, nameOf, type Path } from '../base/path.js'
 import { Pauses } from '../base/pauses.js'
 import type { Access, Place } from './access.js'
 import type { AccessOptions } from './operation-options.js'
-import { during, yielding } from './redaction.js'
+import { withOwnErrors, yielding } from './redaction.js'
 import { followSymlinks } from './symlinks.js'
 import { assertReadableBelow } from './whole-trees.js'
 import { pages } from './folder-contents.js'
@@ -30,7 +30,7 @@ export async function assertMembersReadable(
   names: readonly string[],
   options: AccessOptions,
 ): Promise<void> {
-  const top = await during(access, 'list', path, async () => {
+  const top = await withOwnErrors(access, 'list', path, async () => {
     const place = await access.resolve(path, options)
     access.decisions.authorize('list', place.at, options, place.principal)
     // The path of a symlink itself is asked before the path that it leads to.
@@ -44,7 +44,7 @@ export async function assertMembersReadable(
   const pauses = new Pauses(options.signal)
   for (const name of names) {
     const member = childOf(path, name)
-    const folder = await during(access, 'list', member, async () => {
+    const folder = await withOwnErrors(access, 'list', member, async () => {
       await pauses.take()
       const { kind } = await memberEntry(access, member, options)
       const place = await access.resolveAndAuthorize(kind === 'folder' ? 'list' : 'read', member, options)
@@ -75,7 +75,7 @@ export async function* members(
   const pauses = new Pauses(options.signal)
   try {
     for (let folder = open.at(-1); folder; folder = open.at(-1)) {
-      if (pauses.areDue) await during(access, 'list', folder.path, () => pauses.take())
+      if (pauses.areDue) await withOwnErrors(access, 'list', folder.path, () => pauses.take())
       const next: IteratorResult<Entry, unknown> = await folder.entries.next()
       if (next.done === true) {
         open.pop()
@@ -98,7 +98,7 @@ export async function* members(
 
 /** `parent`: the real path of its parent, if it is no symlink. */
 function opened(access: Access, path: Path, parent: Path | undefined, options: AccessOptions): Promise<OpenFolder> {
-  return during(access, 'list', path, async () => {
+  return withOwnErrors(access, 'list', path, async () => {
     const folder = await access.resolveAndAuthorize('list', path, options)
     const { signal } = options
     const real =
@@ -139,7 +139,7 @@ async function* selected(
 ): AsyncGenerator<Entry> {
   for (const name of new Set(names)) {
     const member = childOf(path, name)
-    const entry = await during(access, 'list', member, () => memberEntry(access, member, options))
+    const entry = await withOwnErrors(access, 'list', member, () => memberEntry(access, member, options))
     // The name of the entry may have another spelling.
     yield { ...entry, name }
   }

@@ -47,7 +47,7 @@ import type {
   WriteResult,
 } from './operation-options.js'
 import { draftOf, recorded, refusalRecorded, type EventDraft } from './recording.js'
-import { during, yielding } from './redaction.js'
+import { withOwnErrors, yielding } from './redaction.js'
 import { readSymlink } from './symlinks.js'
 import type { TransferOptions } from './transfer-job.js'
 import { unreadable, type SeenEntry } from './seen-entry.js'
@@ -136,7 +136,7 @@ export class VirtualFs {
   }
 
   list(path: Path, options: FolderListOptions = {}): Promise<Listing> {
-    return this.#during('list', path, (access) => folders.list(access, path, options))
+    return this.#withOwnErrors('list', path, (access) => folders.list(access, path, options))
   }
 
   /**
@@ -167,16 +167,16 @@ export class VirtualFs {
    * do.
    */
   search(path: Path, options: SearchOptions): Promise<SearchResult> {
-    return this.#during('search', path, (access) => search(access, path, options))
+    return this.#withOwnErrors('search', path, (access) => search(access, path, options))
   }
 
   /** Who did what to the file or folder. Rejects as `stat` does. */
   history(path: Path, options: HistoryOptions): Promise<History> {
-    return this.#during('stat', path, (access) => history(access, path, options))
+    return this.#withOwnErrors('stat', path, (access) => history(access, path, options))
   }
 
   read(path: Path, range?: ByteRange, options: TreeReadOptions = {}): Promise<Readable> {
-    return this.#during('read', path, (access) => content.read(access, path, range, options))
+    return this.#withOwnErrors('read', path, (access) => content.read(access, path, range, options))
   }
 
   /**
@@ -186,10 +186,10 @@ export class VirtualFs {
   open(path: Path, mode: 'update' | 'replace', options?: FileOpenOptions): Promise<WritableTreeFile>
   open(path: Path, mode: OpenMode, options?: FileOpenOptions): Promise<OpenFile>
   open(path: Path, mode: OpenMode, options: FileOpenOptions = {}): Promise<OpenFile> {
-    if (mode === 'read') return this.#during('open', path, (access) => handles.openToRead(access, path, options))
-    return this.#adding('file.replaced', 'open', path, async (access, event) => {
+    if (mode === 'read') return this.#withOwnErrors('open', path, (access) => handles.openToRead(access, path, options))
+    return this.#recordedIfRoom('file.replaced', 'open', path, async (access, event) => {
       const file = await handles.openToWrite(access, path, mode, options, { ...event })
-      event.isNothing = true
+      event.changesNothing = true
       return file
     })
   }
@@ -199,7 +199,7 @@ export class VirtualFs {
    * read.
    */
   assertContentGranted(path: Path, options: AccessOptions = {}): Promise<void> {
-    return this.#during('open', path, async (access) => {
+    return this.#withOwnErrors('open', path, async (access) => {
       const place = await access.resolve(path, options)
       access.decisions.assertSeen('read', place, options)
       const { at } = place
@@ -214,7 +214,7 @@ export class VirtualFs {
    * instead.
    */
   openToSend(path: Path, options: SendingOptions = {}): Promise<FileToSend> {
-    return this.#during('open', path, (access) => handles.openToSend(access, path, options))
+    return this.#withOwnErrors('open', path, (access) => handles.openToSend(access, path, options))
   }
 
   /**
@@ -291,7 +291,7 @@ export class VirtualFs {
 
   /** Whether `to`, which is written, is certainly another name of the file `from`, which is read. */
   isSameFile(from: Path, to: Path, options: AccessOptions & { readonly signal: AbortSignal }): Promise<boolean> {
-    return this.#during('stat', from, async (access) => {
+    return this.#withOwnErrors('stat', from, async (access) => {
       const { mounts } = access.dependencies
       const source = mounts.find((await access.resolveAndAuthorize('read', from, options)).at)
       const target = mounts.find((await access.resolveAndAuthorize('write', to, options)).at)
@@ -300,7 +300,7 @@ export class VirtualFs {
   }
 
   readSymlink(path: Path, options: AccessOptions = {}): Promise<string> {
-    return this.#during('read symlink', path, (access) => readSymlink(access, path, options))
+    return this.#withOwnErrors('read symlink', path, (access) => readSymlink(access, path, options))
   }
 
   /** Rejects with `precondition_failed` unless the preconditions hold for the entry at `path`. */
@@ -315,14 +315,16 @@ export class VirtualFs {
 
   /** Replaces or creates a file. Resolves when it is stored. */
   write(path: Path, source: Source, options: FileWriteOptions = {}): Promise<WriteResult> {
-    return this.#adding('file.stored', 'write', path, (access, event) =>
+    return this.#recordedIfRoom('file.stored', 'write', path, (access, event) =>
       content.write(access, path, this.fromClient(source), options, event),
     )
   }
 
   /** Creates an empty file, which reserves its name. Rejects with `exists` if the name is taken. */
   reserve(path: Path, options: ChangeOptions = {}): Promise<Reservation> {
-    return this.#adding('file.stored', 'write', path, (access, event) => content.reserve(access, path, options, event))
+    return this.#recordedIfRoom('file.stored', 'write', path, (access, event) =>
+      content.reserve(access, path, options, event),
+    )
   }
 
   /** Limits the speed of a body that a protocol receives before it calls `write`. */
@@ -337,7 +339,7 @@ export class VirtualFs {
 
   /** As `assertWritable`, where a rejection is no refusal of what a client wants. */
   protected checkWritable(path: Path, options: ChangeOptions): Promise<void> {
-    return this.#during('write', path, (access) => content.assertWritable(access, path, options))
+    return this.#withOwnErrors('write', path, (access) => content.assertWritable(access, path, options))
   }
 
   /**
@@ -345,7 +347,7 @@ export class VirtualFs {
    * rules alone. For protocols that have to authorize a request before they interpret its body.
    */
   assertAllowed(action: keyof typeof checkedActions, path: Path, options: AccessOptions = {}): Promise<void> {
-    return this.#during(checkedActions[action], path, async (access) => {
+    return this.#withOwnErrors(checkedActions[action], path, async (access) => {
       const { at, principal } = await access.resolve(path, options)
       access.decisions.authorize(action, at, options, principal)
     })
@@ -359,20 +361,20 @@ export class VirtualFs {
 
   /** As `assertMayChange`, where a rejection is no refusal of what a client wants. */
   checkMayChange(action: keyof typeof kindOf, folder: Path, options: AccessOptions = {}): Promise<void> {
-    return this.#during(action, folder, async (access) => {
+    return this.#withOwnErrors(action, folder, async (access) => {
       access.decisions.authorizeMembers(action, (await access.resolve(folder, options)).at, options)
     })
   }
 
   mkdir(path: Path, options: changes.FolderOptions = {}): Promise<void> {
-    return this.#adding('folder.made', 'make folder', path, (access, event) =>
+    return this.#recordedIfRoom('folder.made', 'make folder', path, (access, event) =>
       changes.mkdir(access, path, options, event),
     )
   }
 
   /** A symlink is removed, not its target. */
   remove(path: Path, options: changes.RemovalOptions = {}): Promise<void> {
-    return this.#changing('removed', 'remove', path, (access, event) => changes.remove(access, path, options, event))
+    return this.#recorded('removed', 'remove', path, (access, event) => changes.remove(access, path, options, event))
   }
 
   /**
@@ -380,12 +382,24 @@ export class VirtualFs {
    * Rejects with `exists` unless `overwrite`, and with TreeError if only a part could be moved.
    */
   move(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
-    return this.#adding('moved', 'move', from, (access, event) => transfers.move(access, from, to, options, event), to)
+    return this.#recordedIfRoom(
+      'moved',
+      'move',
+      from,
+      (access, event) => transfers.move(access, from, to, options, event),
+      to,
+    )
   }
 
   /** Rejects with TreeError if only a part could be copied. */
   copy(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
-    return this.#adding('copied', 'copy', from, (access, event) => transfers.copy(access, from, to, options, event), to)
+    return this.#recordedIfRoom(
+      'copied',
+      'copy',
+      from,
+      (access, event) => transfers.copy(access, from, to, options, event),
+      to,
+    )
   }
 
   /**
@@ -394,31 +408,31 @@ export class VirtualFs {
    */
   isBetweenStorages(kind: 'copy' | 'move', from: Path, to: Path, options: AccessOptions = {}): Promise<boolean> {
     const between = () =>
-      this.#during(kind, from, (access) => transfers.isBetweenStorages(access, kind, from, to, options))
+      this.#withOwnErrors(kind, from, (access) => transfers.isBetweenStorages(access, kind, from, to, options))
     return this.recordingRefusals(kindOf[kind], from, between, to)
   }
 
   setAttributes(path: Path, to: Attributes, options: ChangeOptions = {}): Promise<void> {
-    return this.#adding('attributes.set', 'set attributes', path, (access) =>
+    return this.#recordedIfRoom('attributes.set', 'set attributes', path, (access) =>
       changes.setAttributes(access, path, to, options),
     )
   }
 
   /** As `setAttributes`, for a symlink itself. Rejects with `invalid` for a mode: a symlink has none. */
   setOwnAttributes(path: Path, to: Attributes, options: ChangeOptions = {}): Promise<void> {
-    return this.#adding('attributes.set', 'set attributes', path, (access) =>
+    return this.#recordedIfRoom('attributes.set', 'set attributes', path, (access) =>
       changes.setOwnAttributes(access, path, to, options),
     )
   }
 
   symlink(path: Path, target: string, options: ChangeOptions = {}): Promise<void> {
-    return this.#adding('link.made', 'make symlink', path, (access, event) =>
+    return this.#recordedIfRoom('link.made', 'make symlink', path, (access, event) =>
       changes.symlink(access, path, target, options, event),
     )
   }
 
   hardLink(from: Path, to: Path, options: ChangeOptions = {}): Promise<void> {
-    return this.#adding('link.made', 'make hard link', to, (access, event) =>
+    return this.#recordedIfRoom('link.made', 'make hard link', to, (access, event) =>
       changes.hardLink(access, from, to, options, event),
     )
   }
@@ -431,19 +445,21 @@ export class VirtualFs {
    * resolve, as `write` does.
    */
   lock(path: Path, request: LockRequest, options: ChangeOptions = {}): Promise<LockResult> {
-    return this.#adding('locked', 'lock', path, (access) => locksAndProperties.lock(access, path, request, options))
+    return this.#recordedIfRoom('locked', 'lock', path, (access) =>
+      locksAndProperties.lock(access, path, request, options),
+    )
   }
 
   /** Rejects as `Locks.refresh`. Where the principal sees nothing, there is no lock. */
   refreshLock(path: Path, token: string, seconds: number, options: ChangeOptions = {}): Promise<Lock> {
-    return this.#during('refresh lock', path, (access) =>
+    return this.#withOwnErrors('refresh lock', path, (access) =>
       locksAndProperties.refresh(access, path, token, seconds, options),
     )
   }
 
   /** Rejects as `refreshLock`. */
   unlock(path: Path, token: string, options: AccessOptions = {}): Promise<void> {
-    return this.#changing('unlocked', 'unlock', path, (access) =>
+    return this.#recorded('unlocked', 'unlock', path, (access) =>
       locksAndProperties.unlock(access, path, token, options),
     )
   }
@@ -485,7 +501,7 @@ export class VirtualFs {
 
   /** Makes all of the changes, or none. Rejects with `denied` unless `mayChangeProperty` allows each. */
   setProperties(path: Path, toChange: readonly PropertyChange[], options: ChangeOptions = {}): Promise<void> {
-    return this.#adding('attributes.set', 'set properties', path, (access) =>
+    return this.#recordedIfRoom('attributes.set', 'set properties', path, (access) =>
       locksAndProperties.setProperties(access, path, toChange, options),
     )
   }
@@ -507,7 +523,7 @@ export class VirtualFs {
       action === 'entry'
         ? this.#access.resolveAndAuthorizeEntry(path, options)
         : this.#access.resolveAndAuthorize(action, path, options)
-    return this.#during(op, path, async () => work(await authorized()))
+    return this.#withOwnErrors(op, path, async () => work(await authorized()))
   }
 
   /** Reads what the backend reports about `path`, or for `read`, what is derived from its content. */
@@ -518,14 +534,14 @@ export class VirtualFs {
     options: AccessOptions,
     ask: (location: MountedPath) => Promise<Result>,
   ): Promise<Result> {
-    return this.#during(op, path, async (access) => {
+    return this.#withOwnErrors(op, path, async (access) => {
       const { at } = await access.resolveAndAuthorizeEntry(path, options, action)
       return ask(access.dependencies.mounts.find(at))
     })
   }
 
   /** Makes a change, and records its event. */
-  #changing<Result>(
+  #recorded<Result>(
     kind: EventKind,
     op: OperationName,
     path: Path,
@@ -533,11 +549,11 @@ export class VirtualFs {
     target?: Path,
   ): Promise<Result> {
     const event = draftOf(this.#access, kind, path, target)
-    return recorded(this.#access, event, () => this.#during(op, path, (access) => work(access, event)))
+    return recorded(this.#access, event, () => this.#withOwnErrors(op, path, (access) => work(access, event)))
   }
 
-  /** As `#changing`, for a change that adds or alters something: nothing may be done that cannot be recorded. */
-  #adding<Result>(
+  /** As `#recorded`, for a change that adds or alters something: a full audit refuses it (`Audit.assertWritable`). */
+  #recordedIfRoom<Result>(
     kind: EventKind,
     op: OperationName,
     path: Path,
@@ -548,7 +564,7 @@ export class VirtualFs {
       access.dependencies.audit.assertWritable()
       return work(access, event)
     }
-    return this.#changing(kind, op, path, writable, target)
+    return this.#recorded(kind, op, path, writable, target)
   }
 
   /** Runs what precedes a change, or makes it. A rejection is recorded, unless it was, as that of the change. */
@@ -561,8 +577,8 @@ export class VirtualFs {
     return refusalRecorded(this.#access, draftOf(this.#access, kind, path, target), check)
   }
 
-  #during<Result>(op: OperationName, path: Path, work: (access: Access) => Promise<Result>): Promise<Result> {
-    return during(this.#access, op, path, work)
+  #withOwnErrors<Result>(op: OperationName, path: Path, work: (access: Access) => Promise<Result>): Promise<Result> {
+    return withOwnErrors(this.#access, op, path, work)
   }
 
   /** The entry, with the name by which the principal knows it. */

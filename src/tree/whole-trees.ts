@@ -10,7 +10,7 @@ import type { Access } from './access.js'
 import { refuse } from './decisions.js'
 import type { AccessOptions } from './operation-options.js'
 import type { Action } from './policy/one-path.js'
-import { during } from './redaction.js'
+import { withOwnErrors } from './redaction.js'
 
 /**
  * Authorizes a change of a whole tree on every folder below `at` that has a rule, and on every path that has a grant. A
@@ -40,16 +40,16 @@ export function authorizeBelow(
  * that have a grant. The error names that path.
  */
 export async function assertReadableBelow(access: Access, at: Path, options: AccessOptions): Promise<void> {
-  await during(access, 'list', access.ownPath(at), async () => access.decisions.assertContentGranted(at))
+  await withOwnErrors(access, 'list', access.ownPath(at), async () => access.decisions.assertContentGranted(at))
   await assertMountsRun(access, at)
   for (const path of access.decisions.unreadableBelow(at)) {
-    await during(access, 'list', access.ownPath(path), async () => {
+    await withOwnErrors(access, 'list', access.ownPath(path), async () => {
       if (await exists(access, path, options)) access.decisions.assertContentGranted(path)
     })
   }
   for (const { path } of access.dependencies.rules.below(at)) {
     if (isInvisibleBelow(access, at, path)) continue
-    await during(access, 'list', access.ownPath(path), async () => {
+    await withOwnErrors(access, 'list', access.ownPath(path), async () => {
       const refusal = access.decisions.refusalOf('list', path, options)
       if (refusal && (await exists(access, path, options))) refuse(refusal)
     })
@@ -62,7 +62,7 @@ async function assertMountsRun(access: Access, at: Path): Promise<void> {
     const member = childOf(at, name)
     if (access.decisions.isOmitted(member)) continue
     if (mounts.isMountPoint(member))
-      await during(access, 'list', access.ownPath(member), async () => mounts.find(member))
+      await withOwnErrors(access, 'list', access.ownPath(member), async () => mounts.find(member))
     await assertMountsRun(access, member)
   }
 }

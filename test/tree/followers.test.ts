@@ -9,7 +9,7 @@ import { Rules } from '../../src/tree/folder-rules.js'
 import { ruleRow } from '../database/store-rows.js'
 
 const { signal } = new AbortController()
-const mover = Symbol('move')
+const moveId = Symbol('move')
 
 /** A process with a node's id and the folder rules of the database. */
 async function processOf(t: Test, file: string, id: string) {
@@ -30,14 +30,14 @@ async function processOf(t: Test, file: string, id: string) {
 
 async function twoProcesses(t: Test) {
   const file = join(t.testdir(), 'tidegate.db')
-  const moving = await processOf(t, file, 'mover')
+  const moving = await processOf(t, file, 'moveId')
   await moving.rules.create(ruleRow({ path: p('/from/secret'), password: 'x' }))
   return { moving, other: await processOf(t, file, 'other') }
 }
 
 void t.test('the rules of a folder apply at both paths in every process until they are stored', async (t) => {
   const { moving, other } = await twoProcesses(t)
-  const end = await moving.followers.duringMoveByItems(p('/from'), p('/to'), mover, signal)
+  const end = await moving.followers.duringMoveByItems(p('/from'), p('/to'), moveId, signal)
   for (const each of [moving, other])
     t.same(await each.closed('/from/secret', '/to/secret', '/to'), ['/from/secret', '/to/secret'])
   await moving.followers.move(p('/from'), p('/to'))
@@ -49,14 +49,14 @@ void t.test('the rules of a folder apply at both paths in every process until th
 
 void t.test('the rules of a move that has failed apply at the old path', async (t) => {
   const { moving, other } = await twoProcesses(t)
-  const end = await moving.followers.duringMoveByItems(p('/from'), p('/to'), mover, signal)
+  const end = await moving.followers.duringMoveByItems(p('/from'), p('/to'), moveId, signal)
   await end(false)
   t.same(await other.closed('/from/secret', '/to/secret'), ['/from/secret'])
 })
 
 void t.test('where the rules could not be stored at the new path they apply there too', async (t) => {
   const { moving, other } = await twoProcesses(t)
-  const end = await moving.followers.duringMoveByItems(p('/from'), p('/to'), mover, signal)
+  const end = await moving.followers.duringMoveByItems(p('/from'), p('/to'), moveId, signal)
   await end(true)
   for (const each of [moving, other])
     t.same(await each.closed('/from/secret', '/to/secret'), ['/from/secret', '/to/secret'])
@@ -64,17 +64,17 @@ void t.test('where the rules could not be stored at the new path they apply ther
 
 void t.test('the moves of a node end with it', async (t) => {
   const { moving, other } = await twoProcesses(t)
-  await moving.followers.duringMoveByItems(p('/from'), p('/to'), mover, signal)
+  await moving.followers.duringMoveByItems(p('/from'), p('/to'), moveId, signal)
   await other.store.nodes.claim('other')
   t.same(await other.closed('/from/secret', '/to/secret'), ['/from/secret', '/to/secret'], 'it is alive')
-  await other.store.nodes.end('mover')
+  await other.store.nodes.end('moveId')
   await other.store.nodes.claim('other')
   t.same(await other.closed('/from/secret', '/to/secret'), ['/from/secret'])
 })
 
 void t.test('a move of what has no rules is not stored', async (t) => {
   const { moving, other } = await twoProcesses(t)
-  const end = await moving.followers.duringMoveByItems(p('/from/open'), p('/to'), mover, signal)
+  const end = await moving.followers.duringMoveByItems(p('/from/open'), p('/to'), moveId, signal)
   t.same(await other.store.moves.ofOthers(), [])
   await end(false)
 })
@@ -82,7 +82,7 @@ void t.test('a move of what has no rules is not stored', async (t) => {
 void t.test('a move that is aborted while the others learn of it is none', async (t) => {
   const { moving, other } = await twoProcesses(t)
   const aborting = new AbortController()
-  const begun = moving.followers.duringMoveByItems(p('/from'), p('/to'), mover, aborting.signal)
+  const begun = moving.followers.duringMoveByItems(p('/from'), p('/to'), moveId, aborting.signal)
   aborting.abort()
   await t.rejects(begun, { code: 'aborted' })
   for (const each of [moving, other]) t.same(await each.closed('/from/secret', '/to/secret'), ['/from/secret'])
@@ -90,7 +90,7 @@ void t.test('a move that is aborted while the others learn of it is none', async
 
 void t.test('a slow reload does not bring back a move that has ended', async (t) => {
   const { moving, other } = await twoProcesses(t)
-  const end = await moving.followers.duringMoveByItems(p('/from'), p('/to'), mover, signal)
+  const end = await moving.followers.duringMoveByItems(p('/from'), p('/to'), moveId, signal)
   const { moves } = other.store
   const paused: (() => void)[] = []
   const followers = new Followers([other.rules], {

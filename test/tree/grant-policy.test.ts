@@ -16,7 +16,7 @@ import {
   type Action,
   type Verdict,
 } from '../../src/tree/policy/one-path.js'
-import { landingRefusal, treeRefusal, unreadableBelow } from '../../src/tree/policy/whole-folders.js'
+import { readableByMoveRefusal, treeRefusal, unreadableBelow } from '../../src/tree/policy/whole-folders.js'
 import { principal, type Asker } from '../accounts/principals.js'
 import { grantRow } from '../database/store-rows.js'
 import { growth } from '../processor-time.js'
@@ -287,7 +287,7 @@ void t.test('a change of a whole folder is refused by a grant below it that deni
 void t.test('a move sheds no denial', async (t) => {
   const refused = (grants: GrantTable, isFolder = true) => {
     const [source, target] = [ruled({ grants }, p('/a/x')), ruled({ grants }, p('/b/x'))]
-    return landingRefusal(['move'], source, target, isFolder)?.code
+    return readableByMoveRefusal(['move'], source, target, isFolder)?.code
   }
   t.equal(refused({ '/a': '-read' }), 'denied', 'what cannot be read would become readable')
   t.equal(refused({ '/a': '-read', '/b': '-read' }), undefined)

@@ -9,7 +9,7 @@ import {
   systemFile,
 } from '../../src/tree/impossible-paths.js'
 import { refusalBelow, refusalOf } from '../../src/tree/policy/one-path.js'
-import { fixedFolder, replacement } from '../../src/tree/policy/whole-folders.js'
+import { fixedFolderRefusal, replacementRefusal } from '../../src/tree/policy/whole-folders.js'
 
 const denied = (fields: object = {}) => ({ code: 'denied', ...fields })
 const notThere = { code: 'not_found' }
@@ -28,15 +28,19 @@ const rows = [
   ['a file of macOS beside another', systemFile(p('/a/._b')), system],
   ['a file in a folder of that name', systemFile(p('/.DS_Store/a')), undefined],
   ['a file of Windows in another case', systemFile(p('/THUMBS.DB')), undefined],
-  ['a mount point that is moved', fixedFolder(true, 'mount_moved'), denied({ detail: 'mount_moved' })],
-  ['a mount point that is removed', fixedFolder(true, 'mount_removed'), denied({ detail: 'mount_removed' })],
-  ['another folder', fixedFolder(false, 'mount_moved'), undefined],
-  ['a folder into itself', replacement(p('/a'), p('/a/b'), true, false), { code: 'invalid', detail: 'into_itself' }],
-  ['a file to a path below it', replacement(p('/a'), p('/a/b'), false, false), undefined],
-  ['a file over its folder', replacement(p('/a/b'), p('/a'), false, false), inside],
-  ['a mount point above the source', replacement(p('/a/b'), p('/a'), false, true), inside],
-  ['a mount point', replacement(p('/b'), p('/a'), false, true), mountPoint],
-  ['a sibling', replacement(p('/a'), p('/ab'), true, false), undefined],
+  ['a mount point that is moved', fixedFolderRefusal(true, 'mount_moved'), denied({ detail: 'mount_moved' })],
+  ['a mount point that is removed', fixedFolderRefusal(true, 'mount_removed'), denied({ detail: 'mount_removed' })],
+  ['another folder', fixedFolderRefusal(false, 'mount_moved'), undefined],
+  [
+    'a folder into itself',
+    replacementRefusal(p('/a'), p('/a/b'), true, false),
+    { code: 'invalid', detail: 'into_itself' },
+  ],
+  ['a file to a path below it', replacementRefusal(p('/a'), p('/a/b'), false, false), undefined],
+  ['a file over its folder', replacementRefusal(p('/a/b'), p('/a'), false, false), inside],
+  ['a mount point above the source', replacementRefusal(p('/a/b'), p('/a'), false, true), inside],
+  ['a mount point', replacementRefusal(p('/b'), p('/a'), false, true), mountPoint],
+  ['a sibling', replacementRefusal(p('/a'), p('/ab'), true, false), undefined],
   ['a path in the base', outsideBase(p('/a'), p('/a/b')), undefined],
   ['a path beside the base', outsideBase(p('/a'), p('/ab')), { code: 'denied' }],
   ['a symlink to the folder above', relativeTarget('../a'), undefined],

@@ -27,7 +27,7 @@ export function isShared(principal: Principal, granted: GrantedPath | undefined)
   return granted.says('share') ?? (!granted.grantedOnly && principal.hasPermission('share'))
 }
 
-/** What leads to nothing that is shared is no way. */
+/** Whether a visitor sees a folder that leads to a grant: only if something below the folder is shared. */
 function isAnySharedBelow(principal: Principal, granted: GrantedPath): boolean {
   for (const below of granted.below()) if (isShared(principal, below)) return true
   return false
@@ -131,7 +131,7 @@ export interface SeenNames {
   readonly parts: readonly SeenPart[] | undefined
   /** Paths that are not seen, with everything below them. */
   readonly closed: readonly Path[]
-  /** Whether nothing else has to be asked. */
+  /** False if some names have to be judged one by one, by `isSeen`. */
   readonly isExact: boolean
 }
 
@@ -149,7 +149,6 @@ export function seenNames(granted: GrantedPath | undefined, maxPaths: number): S
     const isPart = isGranted('see', below)
     if (!sees && (isPart || below.opensBelow)) parts.push({ path: below.path, deep: isPart })
     if (isPart) around.push(below.path)
-    // The way to a grant within a part that is seen is asked name by name.
     else if ((sees || around.length > 0) && below.opensBelow) isExact = false
     else if (sees || around.length > 0) closed.push(below.path)
     if (parts.length + closed.length > maxPaths) return undefined

@@ -186,7 +186,7 @@ export function judgeSight(
  * right is needed from a grant above the path too.
  */
 export function grantsRight(right: Right, granted: GrantedPath, fromAbove: boolean): boolean | undefined {
-  // Every right needs `see`: the way to a grant is seen, and nothing can be done with it.
+  // Every right needs `see`. Folders above a grant are listed, so that the user can reach it, without this right.
   if (!isGranted('see', granted)) return false
   const said = granted.says(right)
   if (said === false) return false
@@ -207,7 +207,7 @@ export function refusalOf(
   makes = true,
 ): PolicyRefusal | undefined {
   if (verdict === 'allow') return undefined
-  // As in a folder that is missing.
+  // A path that the principal does not see is refused like one whose parent folder is missing.
   if (verdict === 'not_found' && makes && creating.has(action)) return { code: 'parent_missing' }
   if (verdict === 'denied' && action === 'refresh') return { code: verdict, detail: 'refresh_denied' }
   const tellsOfParent = verdict === 'hidden' && creating.has(action) && isParentHidden()
@@ -355,7 +355,7 @@ const byRight: Step = {
   verdict(principal, action, path, rules) {
     const { granted } = rules
     if (isInspection(action) && action !== 'read') return undefined
-    // A way to what is shared is only seen.
+    // A visitor sees the folders above what is shared, and may do nothing else there.
     if (!isShared(principal, granted)) return 'denied'
     if (isInspection(action)) return grantsContent(granted) ? undefined : 'denied'
     const isGranted = granted && grantsAction(principal, action, granted)
@@ -421,7 +421,7 @@ function grantsAction(
   return grantsRight(askedRights[action], granted, takingAway.has(action))
 }
 
-/** To move an entry is to remove it, where a grant says who may do that. */
+/** Refuses a move where a grant mentions `remove` and the principal does not have it: a move takes the entry away. */
 export function refusesRemoval(principal: Principal, granted: GrantedPath): boolean {
   if (granted.says('remove') === undefined) return false
   return !(grantsRight('remove', granted, true) ?? principal.hasPermission('remove'))

@@ -1,6 +1,6 @@
 /**
- * Decisions on whole folders: what grants below one refuse, and where what is moved or copied may land. Pure functions,
- * as those of `one-path.ts`.
+ * Decisions on whole folders: what grants below one refuse, and to where something may be moved or copied. Pure
+ * functions, as those of `one-path.ts`. `…Refusal` returns why something is refused, and undefined if it is not.
  */
 import type { Principal } from '../../accounts/principal.js'
 import { isWithin, root, segmentsOf, within, type Path } from '../../base/path.js'
@@ -27,8 +27,8 @@ export function movesAnySymlink(principal: Principal, mountPoint: Path, hasRules
 }
 
 /**
- * Why these actions on a whole folder are refused by grants below it, whether or not anything exists there. A copy
- * leaves out what the principal does not see.
+ * Refuses actions on a whole folder that a grant below it denies, whether or not anything exists there: with `remove`
+ * denied at /a/b, /a cannot be removed. A copy leaves out what the principal does not see.
  */
 export function treeRefusal(
   principal: Principal,
@@ -55,7 +55,7 @@ export function refusedAt(
   return undefined
 }
 
-/** The rights whose denial below a folder refuses the actions on all of it. To move an entry is to remove it. */
+/** The rights whose denial below a folder refuses the actions on all of it. A move also takes the entries away. */
 function deniedOf(actions: readonly Action[]): readonly Right[] {
   const asked = actions.map((action) => askedRights[action])
   return actions.includes('move') ? [...asked, 'remove', 'see'] : [...asked, 'see']
@@ -66,7 +66,7 @@ function isCopied(principal: Principal, granted: GrantedPath): boolean {
   return grantsContent(granted) && (grantsRight('copy', granted, false) ?? principal.hasPermission('copy'))
 }
 
-/** Why the grants do not let the principal copy what is at a path. */
+/** Refuses to copy what the grants do not let the principal copy. */
 export function copyRefusal(principal: Principal, granted: GrantedPath | undefined): PolicyRefusal | undefined {
   return granted === undefined || isCopied(principal, granted) ? undefined : refusedBelow
 }
@@ -81,10 +81,11 @@ export function unreadableBelow(principal: Principal, granted: GrantedPath | und
 }
 
 /**
- * Why a rename or move must not put what is at the source at the target: a move does not make anything readable for the
- * principal. `actions`: 'rename', 'move', or both. `isFolder`: everything below moves too.
+ * Refuses a rename or move after which the principal could read what it cannot read now: with `read` denied at /a and
+ * allowed at /b, /a/x must not become /b/x. `actions`: 'rename', 'move', or both. `isFolder`: everything below moves
+ * too.
  */
-export function landingRefusal(
+export function readableByMoveRefusal(
   actions: readonly Action[],
   { granted: source }: RuledPath,
   { path, granted: target }: RuledPath,
@@ -102,10 +103,11 @@ export function landingRefusal(
 }
 
 /**
- * Why a folder must not be moved item by item. That reads what is in it, and if it ends half way, what it has copied
- * stays as a copy does, without the grants of the folder.
+ * Refuses to move a folder item by item if the principal could read what is copied, and cannot read it now. If such a
+ * move ends half way, the copies stay without the grants that restrict the folder: with `read` denied at /a/secret and
+ * allowed at /b, /a cannot be moved to /b/a.
  */
-export function sheddingRefusal(
+export function readableByItemsRefusal(
   principal: Principal,
   { path, granted: source }: RuledPath,
   { granted: target }: RuledPath,
@@ -122,8 +124,15 @@ function memberAt(folder: GrantedPath, top: Path, below: Path): GrantedPath {
   return segmentsOf(within(top, below) ?? root).reduce((at, name) => at.child(name), folder)
 }
 
-/** A move of a folder must not show the principal names that a rule above the folder hides: it does not move too. */
-export function revealedBy(principal: Principal, source: RuledPath, target: RuledPath): PolicyRefusal | undefined {
+/**
+ * Refuses a move of a folder that would show the principal names in it. A rule at a folder above hides them, and such a
+ * rule does not move: with a rule at /a that hides `*.key` in all folders below, /a/b must not become /c.
+ */
+export function revealingRefusal(
+  principal: Principal,
+  source: RuledPath,
+  target: RuledPath,
+): PolicyRefusal | undefined {
   if (!revealsNames(principal, source, target)) return undefined
   return { code: 'denied', reason: 'a folder rule hides things here that would be seen there' }
 }
@@ -134,13 +143,19 @@ export function revealsNames(principal: Principal, { path, atPath: rule }: Ruled
   return atParent?.hide !== rule.hide || !covers(atParent, atParent.hideSub, target.path)
 }
 
-/** Mount points, the folders above them, and the principal's base cannot be moved or removed. */
-export function fixedFolder(isFixed: boolean, detail: 'mount_moved' | 'mount_removed'): PolicyRefusal | undefined {
+/** Refuses to move or remove a mount point, a folder above one, and the principal's base folder: `isFixed`. */
+export function fixedFolderRefusal(
+  isFixed: boolean,
+  detail: 'mount_moved' | 'mount_removed',
+): PolicyRefusal | undefined {
   return isFixed ? { code: 'denied', detail } : undefined
 }
 
-/** The target of a move or a copy. `isFolder`: the source is one. `isMountFolder`: the target is one. */
-export function replacement(
+/**
+ * Refuses a move or copy to itself, to a folder that it is in, and to a mount point. `isFolder`: the source is one.
+ * `isMountFolder`: the target is one.
+ */
+export function replacementRefusal(
   source: Path,
   target: Path,
   isFolder: boolean,
