@@ -137,7 +137,7 @@ function fault({ from, to }: Import): string | undefined {
   const allowed = rules.get(own)
   if (!allowed) return `${own} has no rule in test/architecture.test.ts`
   if (allowed.includes(other) && own !== other) return undefined
-  return `${own} imports only ${allowed.length === 0 ? 'nothing' : allowed.join(', ')}`
+  return allowed.length === 0 ? `${own} imports nothing` : `${own} imports only ${allowed.join(', ')}`
 }
 
 /** The driver or protocol of a file. */

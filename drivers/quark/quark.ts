@@ -226,7 +226,7 @@ export class QuarkDriver implements Driver {
 
   // Listings
 
-  /** The members of a folder without staged files, and with what is being replaced under its name. */
+  /** The members of a folder, without staged files. A file that is being replaced is listed under its name. */
   async *#list(id: string, signal: AbortSignal | undefined): AsyncGenerator<readonly QuarkItem[]> {
     const { replacements } = this.dependencies
     const items = await this.#api.members(id, signal)

@@ -212,7 +212,7 @@ export class SftpConnection {
     } catch (error) {
       const cause = toGatewayError(error)
       logInternal(this.#log, cause, { user: context.username, method: context.method })
-      // A client begins with it to learn which methods there are.
+      // RFC 4252, section 5.2: clients ask with the method `none` first which methods there are. That is no refusal.
       if (context.method !== 'none') {
         const isRecorded = accounts.signIn.hasRecorded(cause)
         // The accounts log what they record, but for a code that is still missing.

@@ -282,7 +282,7 @@ export class PasswordCheck {
     return isPending ? { settle } : { user }
   }
 
-  /** The account as it is after the comparison, if the password is that of it. */
+  /** The account as it is after the comparison; undefined if the password is wrong. */
   async #matching(name: string, hash: string, plain: string | undefined): Promise<UserRow | undefined> {
     let compared = this.options.byName(name)
     for (;;) {

@@ -170,7 +170,7 @@ export class Audit {
       const [, owner] = /^([\w-]+)-\d+\.ndjson$/.exec(name) ?? []
       if (owner === undefined || owner === instance.name || instance.isOver(owner) !== true) continue
       const file = join(folder, name)
-      // Without it, another process has taken it over.
+      // If the file is gone, another process has stored its events.
       await this.#insert((await eventsIn(file).catch(ignoreMissing)) ?? [])
       await rm(file, { force: true })
     }

@@ -198,7 +198,7 @@ export class SharedTree extends VirtualFs {
     try {
       return await change(mode)
     } catch (error) {
-      // A part was changed.
+      // A part of the tree was changed, so that the change was not refused as a whole.
       if (error instanceof TreeError) throw error
       if (!isGatewayError(error, ...refusedToCreator) || isAboutName(error)) throw error
       throw notWritable(error)

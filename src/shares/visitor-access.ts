@@ -41,7 +41,7 @@ export interface VisitorRequest {
   readonly begins: boolean
   /** Whether it uses the share as a drive, which each share has to permit. */
   readonly asDrive?: boolean
-  /** Who is refused is asked for an account instead: the refusal is no event. */
+  /** If the visitor is refused, the server asks for an account instead, and the refusal is not recorded. */
   readonly mayBeAccount?: boolean
   readonly signal?: AbortSignal | undefined
 }
@@ -99,9 +99,9 @@ export class VisitorAccess {
       return await this.#open(id, request)
     } catch (error) {
       const { audit, shares } = this.options
-      const isAsked =
+      const needsCode =
         hasDetail(error, 'share_id_missing') || (hasDetail(error, 'share_code_wrong') && request.code === '')
-      if (audit && isGatewayError(error) && !isAsked && request.mayBeAccount !== true) {
+      if (audit && isGatewayError(error) && !needsCode && request.mayBeAccount !== true) {
         // Who guesses at ids may have mistyped a secret one.
         const subject = shares.get(id) && shares.pseudonymOf(id)
         const name = subject === undefined ? 'guest' : `share:${subject}`

@@ -105,7 +105,7 @@ export class PassedStream extends Readable {
   #next(): Buffer | null {
     for (;;) {
       const chunk = this.#from.read() as Buffer | null
-      // A stream of objects can have empty ones.
+      // A stream in object mode can have empty chunks.
       if (chunk?.length !== 0) return chunk
     }
   }
@@ -121,7 +121,7 @@ export class PassedStream extends Readable {
     }
   }
 
-  /** A chunk passes. */
+  /** Passes a chunk on. Subclasses count it. */
   protected passing(chunk: Buffer): void {
     this.push(chunk)
   }

@@ -1,4 +1,4 @@
-/** The contract of `Driver.addDownload` and its companions: the backend downloads by itself into a folder of the driver. */
+/** The contract of `Driver.addDownload`, `findDownload` and `removeDownload`: the backend downloads into a folder. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { randomUUID } from 'node:crypto'
 import type { RemoteDownload } from '../../src/contract/capabilities.js'

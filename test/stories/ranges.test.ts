@@ -1,6 +1,6 @@
 /**
- * A range near the end of a file costs that range: over every protocol, what the driver has read for it is counted, with
- * handles and without, and below Alias and Crypt.
+ * A range near the end of a file costs that range: over every protocol, what the driver has read for it is counted,
+ * with handles and without, and below Alias and Crypt.
  */
 import { randomBytes } from 'node:crypto'
 import { Transform } from 'node:stream'

@@ -23,7 +23,7 @@ import {
   signInPage,
 } from './sso-browser.js'
 
-/** Characters of what a provider sends back. */
+/** Maximum characters of the query with which a provider sends the browser back. */
 const maxQuery = 16_384
 const codeWrong = 'The code is wrong, or was used before.'
 
