@@ -8,7 +8,7 @@ import type { Attributes, DirectUrl, DirectUrlOptions, Usage } from '../../src/c
 import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv, TreeDriver } from '../../src/contract/driver-env.js'
-import { pageSize, type Entry, type Identity } from '../../src/contract/entry.js'
+import { pageSize, type Entry, type FileIdentity } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/base/errors.js'
 import { childOf, nameOf, parentOf, root, segmentsOf, under, type Path } from '../../src/base/path.js'
 import type { AliasOptions } from './index.js'
@@ -170,7 +170,7 @@ class AliasDriver implements Driver {
     return segmentsOf(real).reduce<Path>(childOf, name)
   }
 
-  async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
+  async identities(path: Path, options: CallOptions = {}): Promise<readonly FileIdentity[]> {
     throwIfAborted(options.signal)
     const resolved = this.resolve(path)
     const copies = resolved ? await allOf(resolved, options) : []

@@ -9,7 +9,7 @@ import type { Attributes, Thumbnail, ThumbnailKind, Usage } from '../../src/cont
 import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv, TreeDriver } from '../../src/contract/driver-env.js'
-import { pageSize, type Entry, type Identity } from '../../src/contract/entry.js'
+import { pageSize, type Entry, type FileIdentity } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, hasDetail, isGatewayError } from '../../src/base/errors.js'
 import { childOf, cleanPath, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/base/path.js'
@@ -240,7 +240,7 @@ class CryptDriver implements Driver {
     }, root)
   }
 
-  async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
+  async identities(path: Path, options: CallOptions = {}): Promise<readonly FileIdentity[]> {
     const { at } = await this.#require(path, options)
     return this.#tree.identities(at, options)
   }

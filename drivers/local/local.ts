@@ -28,7 +28,7 @@ import type {
 } from '../../src/contract/call-options.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
-import type { Entry, Identity } from '../../src/contract/entry.js'
+import type { Entry, FileIdentity } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, undefinedIfMissing, type ErrorCode } from '../../src/base/errors.js'
 import { makeFolders } from '../../src/base/make-folders.js'
@@ -462,7 +462,7 @@ class Local implements Driver {
     })
   }
 
-  identities(path: Path, { signal }: CallOptions = {}): Promise<readonly Identity[]> {
+  identities(path: Path, { signal }: CallOptions = {}): Promise<readonly FileIdentity[]> {
     return this.#run(signal, () =>
       this.#root.at(path, { follow: true }, async (location) => {
         const { dev, ino } = requireExisting(location)

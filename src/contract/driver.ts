@@ -22,7 +22,7 @@
 import type { Readable } from 'node:stream'
 import type * as call from './call-options.js'
 import type * as types from './capabilities.js'
-import type { Entry, Identity } from './entry.js'
+import type { Entry, FileIdentity } from './entry.js'
 import type { Path } from '../base/path.js'
 import type { Traits } from './traits.js'
 
@@ -138,7 +138,7 @@ export interface Driver {
    * The identities of all files and folders that a change of the entry at `path` would modify, after following
    * symlinks. For backends whose files may be reachable by more than one path of one mount.
    */
-  identities?(path: Path, options?: call.CallOptions): Promise<readonly Identity[]>
+  identities?(path: Path, options?: call.CallOptions): Promise<readonly FileIdentity[]>
 
   // Downloads from the internet by the backend itself: all or none, and the type has `facts.downloadTool`.
   /**

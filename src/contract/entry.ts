@@ -47,7 +47,7 @@ export interface Entry {
 }
 
 /** Identifies a file or folder independently of the path and the mount through which it is reached. */
-export interface Identity {
+export interface FileIdentity {
   /**
    * Within one namespace, equal names identify the same file and different names different files. Identities of
    * different namespaces cannot be compared.

@@ -32,7 +32,7 @@ import type {
   WriteOptions,
 } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
-import type { Entry, Identity } from '../contract/entry.js'
+import type { Entry, FileIdentity } from '../contract/entry.js'
 import type { Traits } from '../contract/traits.js'
 import { GatewayError, undefinedIfMissing, type OperationName } from '../base/errors.js'
 import type { DriverLog } from '../base/log.js'
@@ -179,7 +179,7 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
     return this.#call('look', 'resolve symlinks', path, options, (driver) => driver.look(path, options))
   }
 
-  identities(path: Path, options?: CallOptions): Promise<readonly Identity[]> {
+  identities(path: Path, options?: CallOptions): Promise<readonly FileIdentity[]> {
     return this.#call('identities', 'identify', path, options, (driver) => driver.identities(path, options))
   }
 

@@ -34,7 +34,7 @@ import type {
 } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import { defaultTraits, type Traits } from '../contract/traits.js'
-import { inPages, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
+import { inPages, isRealFolder, type Entry, type FileIdentity } from '../contract/entry.js'
 import type { Holder } from '../base/fair-share.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors.js'
 import type { DriverLog } from '../base/log.js'
@@ -319,7 +319,7 @@ export class Storage {
   }
 
   /** The files and folders that a change of the entry at `path` would modify; see `Driver.identities`. */
-  async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
+  async identities(path: Path, options: CallOptions = {}): Promise<readonly FileIdentity[]> {
     const backend = this.#backend
     const own = await undefinedIfUnsupported(backend.can('identities') && backend.identities(path, options))
     return own ?? [{ namespace: `storage ${this.row.id}`, name: this.traits.caseSensitive ? path : foldCase(path) }]

@@ -4,7 +4,7 @@
  * unchanged (see source-removal.ts).
  */
 import { randomUUID } from 'node:crypto'
-import { contentVersion, isSymlink, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
+import { contentVersion, isSymlink, isRealFolder, type Entry, type FileIdentity } from '../contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'
 import { childOf, foldCase, nameOf, parentOf, reservedPrefix, type Path } from '../base/path.js'
 import { byteSource } from '../contract/sources.js'
@@ -91,7 +91,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   /** Whether a folder that existed at the target is replaced item by item. */
   entersOld = false
   /** Identities of the folders that contain the target. */
-  #targetAncestors: Promise<readonly Identity[]> | undefined
+  #targetAncestors: Promise<readonly FileIdentity[]> | undefined
   #remainders: ReturnType<Intents['remaindersOn']> | undefined
 
   constructor(private readonly job: CopyJob) {}

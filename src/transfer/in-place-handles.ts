@@ -5,7 +5,7 @@
  */
 import { untilAborted } from '../base/cancellation.js'
 import type { WritableFile } from '../contract/capabilities.js'
-import type { Identity } from '../contract/entry.js'
+import type { FileIdentity } from '../contract/entry.js'
 import { GatewayError } from '../base/errors.js'
 import { under, within, type Path } from '../base/path.js'
 import type { Events } from '../storage/events.js'
@@ -82,7 +82,7 @@ class Pause {
   readonly #handles = new Set<InPlaceHandle>()
   readonly #ended: Promise<void>
   #end: () => void = () => undefined
-  #identities: Promise<readonly Identity[]> | undefined
+  #identities: Promise<readonly FileIdentity[]> | undefined
 
   constructor(
     private readonly place: MountedPath,
@@ -91,7 +91,7 @@ class Pause {
     this.#ended = new Promise((resolve) => (this.#end = resolve))
   }
 
-  get identities(): Promise<readonly Identity[]> {
+  get identities(): Promise<readonly FileIdentity[]> {
     return (this.#identities ??= identitiesOf(this.place, this.signal))
   }
 
@@ -116,7 +116,7 @@ class Pause {
 
 class InPlaceHandle {
   /** The identities of the file that the handle belongs to. */
-  identities: Promise<readonly Identity[]>
+  identities: Promise<readonly FileIdentity[]>
   #isMovedAway = false
   readonly #pauses = new Set<Promise<void>>()
   readonly #changes = new Set<Promise<void>>()
@@ -187,7 +187,7 @@ class InPlaceHandle {
     }
   }
 
-  #lookUp(): Promise<readonly Identity[]> {
+  #lookUp(): Promise<readonly FileIdentity[]> {
     // Without identities, no move affects the handle. Its open rejects if the file cannot be reached.
     return identitiesOf(this.place, undefined).catch(() => [])
   }

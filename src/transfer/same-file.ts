@@ -3,7 +3,7 @@
  * storage below it, and whether two sources have the same content.
  */
 import type { Readable } from 'node:stream'
-import type { Identity } from '../contract/entry.js'
+import type { FileIdentity } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { selfAndAncestors } from '../base/path.js'
 import type { Source } from '../contract/call-options.js'
@@ -22,8 +22,8 @@ export async function sameness(first: MountedPath, second: MountedPath, signal: 
 export async function identitiesUpward(
   { storage, inner }: MountedPath,
   signal: AbortSignal,
-): Promise<readonly Identity[]> {
-  const identities: Identity[] = []
+): Promise<readonly FileIdentity[]> {
+  const identities: FileIdentity[] = []
   for (const above of selfAndAncestors(inner))
     identities.push(...(await identitiesOf({ storage, inner: above }, signal)))
   return identities
@@ -32,15 +32,15 @@ export async function identitiesUpward(
 /** Whether the path is certainly one of these. */
 export async function matchesAny(
   place: MountedPath,
-  others: readonly Identity[],
+  others: readonly FileIdentity[],
   signal: AbortSignal,
 ): Promise<boolean> {
   return compareIdentities(await identitiesOf(place, signal), others) === 'same'
 }
 
 export function compareIdentities(
-  firstIdentities: readonly Identity[],
-  secondIdentities: readonly Identity[],
+  firstIdentities: readonly FileIdentity[],
+  secondIdentities: readonly FileIdentity[],
 ): Sameness {
   // The entry does not exist, or its backend reports no identity.
   if (firstIdentities.length === 0 || secondIdentities.length === 0) return 'unknown'
@@ -53,7 +53,7 @@ export function compareIdentities(
 export async function identitiesOf(
   { storage, inner }: MountedPath,
   signal: AbortSignal | undefined,
-): Promise<readonly Identity[]> {
+): Promise<readonly FileIdentity[]> {
   try {
     return await storage.identities(inner, { signal })
   } catch (error) {

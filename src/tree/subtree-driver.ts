@@ -8,7 +8,7 @@ import type { Readable } from 'node:stream'
 import type { Attributes, DirectUrl, DirectUrlOptions, Usage } from '../contract/capabilities.js'
 import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../contract/call-options.js'
 import type { TreeDriver } from '../contract/driver-env.js'
-import { inPages, type Entry, type Identity } from '../contract/entry.js'
+import { inPages, type Entry, type FileIdentity } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import { childOf, isWithin, refusedName, root, under, within, type Path } from '../base/path.js'
 import { withMountPoints } from '../mounts/mounted-tree.js'
@@ -100,7 +100,7 @@ export class SubtreeDriver implements TreeDriver {
     return this.#orMountFolder(path, options, resolve, () => path)
   }
 
-  identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
+  identities(path: Path, options: CallOptions = {}): Promise<readonly FileIdentity[]> {
     return this.#in(path, options, ({ storage, inner }) => storage.identities(inner, options))
   }
 
