@@ -38,12 +38,13 @@ import { explain, type Explained, type ExplainQuestion } from '../tree/explain.j
 import type { Grants } from '../tree/grants.js'
 import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
 import { uploadsCloseTimeout, type UploadSessions } from '../uploads/upload-sessions.js'
-import { Passkeys } from '../sign-in/passkeys.js'
+import type { Passkeys } from '../sign-in/passkeys.js'
 import type { Webhooks } from '../webhooks/webhooks.js'
 import { Closing } from './closing.js'
+import type { GatewayOptions } from './core.js'
 import { LogTail } from './log-tail.js'
 import type { Metrics } from './metrics.js'
-import { openParts, type GatewayOptions, type Parts } from './parts.js'
+import { openParts, type Parts } from './parts.js'
 
 /** Milliseconds within which the database of a ready daemon responds. */
 const databaseTimeout = 2000
@@ -129,7 +130,7 @@ export class Gateway {
     this.shares = parts.shares
     this.visitorAccess = parts.visitorAccess
     this.locks = parts.locks
-    this.passkeys = new Passkeys({ store: parts.store, users: parts.accounts.users })
+    this.passkeys = parts.passkeys
     this.webhooks = parts.webhooks
     this.singleSignOn = parts.singleSignOn
     this.secrets = parts.store.secrets

@@ -113,7 +113,10 @@ export interface ProtocolGateway extends Pick<
     readonly audit: Pick<Store['audit'], 'after' | 'last' | 'list'>
     readonly traffic: Pick<Traffic, 'of'>
   }
-  readonly passkeys: Pick<Passkeys, keyof Passkeys>
+  readonly passkeys: Pick<
+    Passkeys,
+    'beginOf' | 'beginRegistration' | 'beginSignIn' | 'delete' | 'list' | 'proof' | 'register' | 'rename' | 'secondStep'
+  >
   readonly rules: Pick<Rules, 'create' | 'delete' | 'list' | 'update'>
   readonly secrets: ProtocolSecrets
   readonly search: Pick<Search, 'build' | 'clear' | 'isOn' | 'progress' | 'stop' | 'update'>
@@ -128,7 +131,10 @@ export interface ProtocolGateway extends Pick<
     SingleSignOn,
     'begin' | 'complete' | 'completeWithCode' | 'endByProvider' | 'link' | 'signOutPage' | 'unlink'
   >
-  readonly storages: StorageAdmin
+  readonly storages: Pick<
+    StorageAdmin,
+    'check' | 'create' | 'delete' | 'disable' | 'enable' | 'get' | 'list' | 'restartAll' | 'update' | 'usage'
+  >
   readonly tasks: ProtocolTasks
   readonly uploads: Pick<UploadSessions, 'abort' | 'find' | 'get' | 'open'>
   readonly webhooks: Pick<

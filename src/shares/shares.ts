@@ -36,8 +36,6 @@ export type ShareFields = Omit<ShareRow, 'id' | 'created'>
 interface SharesOptions {
   readonly store: Pick<Store, 'shares' | 'shareRoots' | 'secrets'>
   readonly foldedPath: FoldedPath
-  /** Called with a share as it was before a change that ends the requests of its visitors. */
-  readonly onChanged: (share: ShareRow) => void
   /** The time in milliseconds since 1970. */
   readonly now?: () => number
 }
@@ -46,6 +44,7 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
   #byId: ReadonlyMap<string, StoredShare> = new Map()
   #indexed: readonly MirroredRoot[] = []
   readonly #now: () => number
+  #whenChanged: ((share: ShareRow) => void) | undefined
 
   private constructor(
     private readonly options: SharesOptions,
@@ -59,6 +58,11 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
     const shares = new Shares(options, await SharePseudonyms.open(options.store.secrets))
     await shares.reload()
     return shares
+  }
+
+  /** From now on, `end` is called with each share as it was before a change that ends the requests of its visitors. */
+  onChange(end: (share: ShareRow) => void): void {
+    this.#whenChanged = end
   }
 
   get(id: string): StoredShare | undefined {
@@ -181,7 +185,7 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
     }
     this.#byId = new Map([...roots].map(([row, of]) => [row.id, withRoots(row, of)]))
     for (const share of before.values()) {
-      if (isChanged(share, this.#byId.get(share.id))) this.options.onChanged(share)
+      if (isChanged(share, this.#byId.get(share.id))) this.#whenChanged?.(share)
     }
   }
 
