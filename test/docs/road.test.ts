@@ -1,4 +1,4 @@
-/** The tables of docs/architecture.md that name what is on the way of a request, and its list of files of the tree. */
+/** The lists of docs/architecture.md that name what is on the way of a request, and of the files of the tree. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
 import { basename, dirname, join, relative } from 'node:path'
@@ -11,20 +11,20 @@ import { withoutSqlite } from '../store-location.js'
 const page = 'docs/architecture.md'
 const dist = fileURLToPath(new URL('../../', import.meta.url))
 
-interface Row {
+interface Item {
   readonly names: readonly string[]
   readonly files: readonly string[]
 }
 
-/** The rows of the table that has such a cell in its head: what the cell below it and the last one name. */
-function tableOf(head: string): readonly Row[] {
-  const lines = readFileSync(page, 'utf8').split('\n')
-  const start = lines.findIndex((line) => line.startsWith('|') && line.includes(`| ${head} `))
-  if (start < 0) throw new Error(`${page} has no table with the heading ‘${head}’`)
-  const end = lines.findIndex((line, index) => index > start && !line.startsWith('|'))
-  return lines.slice(start + 2, end).map((line) => {
-    const [, , names = '', , files = ''] = line.split('|')
-    return { names: quoted(names), files: inFolders(quoted(files)) }
+/** The items of the list on the way of `what`: the types that each names before its layer, and its files. */
+function itemsOf(what: string): readonly Item[] {
+  const [, list] = readFileSync(page, 'utf8').split(`\nOn the way of ${what}:\n\n`)
+  if (list === undefined) throw new Error(`${page} has no list with the heading ‘On the way of ${what}:’`)
+  const [items = ''] = list.split(/\n\n/)
+  return items.split(/^- /m).flatMap((item) => {
+    const names = quoted(item.slice(0, item.indexOf(' (')))
+    const files = quoted(item).filter((name) => name.endsWith('.ts'))
+    return item === '' ? [] : [{ names, files: inFolders(files) }]
   })
 }
 
@@ -87,7 +87,7 @@ async function filesOf(t: Test, request: () => Promise<void>): Promise<ReadonlyS
   return new Set(often.map(([one]) => one.slice(0, one.indexOf('@'))))
 }
 
-void t.test('the table of a PUT has the files that run for one', { skip: withoutNodes || withoutSqlite }, async (t) => {
+void t.test('the list of a PUT has the files that run for one', { skip: withoutNodes || withoutSqlite }, async (t) => {
   const { davUrl, adminPassword } = await startGateway(t)
   const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
   let count = 0
@@ -97,17 +97,17 @@ void t.test('the table of a PUT has the files that run for one', { skip: without
     if (status !== 201) throw new Error(`PUT was answered with ${status}`)
   })
   t.ok(ran.has('src/tree/virtual-fs.ts'), 'the calls were counted')
-  const named = tableOf('on the way of a PUT').flatMap(({ files }) => files)
+  const named = itemsOf('a PUT').flatMap(({ files }) => files)
   const missing = [...ran].filter((file) => !named.includes(file)).sort()
   const extra = named.filter((file, index) => !ran.has(file) || named.indexOf(file) < index)
   const edits = [
     ...(missing.length > 0 ? [`add ${missing.join(', ')}`] : []),
     ...(extra.length > 0 ? [`remove ${extra.join(', ')}`] : []),
   ]
-  if (edits.length > 0) t.fail(`${page}, table ‘on the way of a PUT’: ${edits.join('; ')}`)
+  if (edits.length > 0) t.fail(`${page}, list ‘On the way of a PUT’: ${edits.join('; ')}`)
 })
 
-void t.test('the tables of the ways name types that exist, and that of a PUT at most 20', (t) => {
+void t.test('the lists of the ways name types that exist, and that of a PUT at most 14', (t) => {
   const folders = ['src', 'protocols', 'drivers']
   const files = folders.flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
@@ -118,14 +118,14 @@ void t.test('the tables of the ways name types that exist, and that of a PUT at 
     .join('\n')
   const ways = ['a PUT', 'a listing', 'an SFTP upload', 'a sign-in', "a visitor's upload", 'a copy that fails']
   for (const way of ways) {
-    const rows = tableOf(`on the way of ${way}`)
-    for (const name of rows.flatMap(({ names }) => names)) {
+    const items = itemsOf(way)
+    for (const name of items.flatMap(({ names }) => names)) {
       t.match(texts, new RegExp(`\\b(?:class|interface|type) ${name}\\b`), name)
     }
-    for (const file of rows.flatMap((row) => row.files)) t.ok(files.includes(file), `${way}: ${file}`)
+    for (const file of items.flatMap((item) => item.files)) t.ok(files.includes(file), `${way}: ${file}`)
   }
-  const met = tableOf('on the way of a PUT').flatMap(({ names }) => names)
-  t.ok(met.length <= 20, `${met.length} names`)
+  const met = itemsOf('a PUT').flatMap(({ names }) => names)
+  t.ok(met.length <= 14, `${met.length} names`)
   t.end()
 })
 
@@ -133,7 +133,7 @@ void t.test('the bold names on the way of a PUT are those of the twelve types', 
   const text = readFileSync(page, 'utf8')
   const twelve = Array.from(text.matchAll(/^\| `(\w+)` +\|/gm), ([, name = '']) => name)
   t.equal(twelve.length, 12)
-  const met = tableOf('on the way of a PUT').flatMap(({ names }) => names)
+  const met = itemsOf('a PUT').flatMap(({ names }) => names)
   const bold = Array.from(text.matchAll(/\*\*`(\w+)`\*\*/g), ([, name = '']) => name)
   t.same(
     bold,
