@@ -1,7 +1,7 @@
 /** Answers of a provider that are not accepted, and requests that no browser with the right cookie sends. */
 import { SignJWT, UnsecuredJWT, type JWTPayload } from 'jose'
 import t, { type Test } from 'tap'
-import type { Served } from '../protocols/http/served.js'
+import { serve, type Served } from '../protocols/http/served.js'
 import { clientSecret } from '../servers/openid-provider.js'
 import { Browser, posted } from './browser.js'
 import { LyingProvider, newKeys } from './lying-provider.js'
@@ -223,4 +223,28 @@ void t.test('two accounts at a provider never get one folder, also where case is
   for (const sub of ['a/b', 'a:b']) folders.push((await signIn(sub, 'x')).base_path)
   for (const folder of folders) t.match(folder, /^\/home\/a_b-[0-9a-f]{16}$/)
   t.not(folders[0], folders[1])
+})
+
+void t.test('behind TLS, the cookie that a sign-in needs is one that no other host can set', async (t) => {
+  const site = await serve(t, 'https://files.example.test')
+  const provider = await LyingProvider.start(t)
+  await useProvider(site, provider.issuer, { sso_auto_register: 'true' })
+  const begun = await fetch(`${site.url}/api/auth/sso?method=sso_get_token`, { redirect: 'manual' })
+  const [line = ''] = begun.headers.getSetCookie()
+  t.match(line, /^__Host-tidegate_sso=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure$/)
+  const { headers } = await fetch(begun.headers.get('location') ?? '', { redirect: 'manual' })
+  const { search } = new URL(headers.get('location') ?? '')
+  const [, secret = ''] = /=([^;]+)/.exec(line) ?? []
+  const complete = async (name: string) =>
+    (await fetch(`${site.url}/api/auth/sso_callback${search}`, { headers: { cookie: `${name}=${secret}` } })).text()
+  t.match(await complete('tidegate_sso'), /incorrect or expired state/)
+  const again = await fetch(`${site.url}/api/auth/sso?method=sso_get_token`, {
+    headers: { cookie: `__Host-tidegate_sso=${secret}` },
+    redirect: 'manual',
+  })
+  const to = await fetch(again.headers.get('location') ?? '', { redirect: 'manual' })
+  const answer = await fetch(`${site.url}/api/auth/sso_callback${new URL(to.headers.get('location') ?? '').search}`, {
+    headers: { cookie: `__Host-tidegate_sso=${secret}` },
+  })
+  posted(await answer.text(), 'token')
 })

@@ -3,9 +3,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { sitePath } from '../../lib/client.js'
 import type { HttpApi } from './http-api.js'
 
-/** The name with the prefix that binds a cookie to the host over TLS, where browsers accept it. */
+const hostPrefix = '__Host-'
+
+/**
+ * The name with the prefix that binds a cookie to the host over TLS, where browsers accept it: they reach the site by
+ * TLS, whatever a proxy that is not trusted says of that.
+ */
 export function hostCookieName(api: HttpApi, request: IncomingMessage, name: string): string {
-  return api.clientOf(request).secure ? `__Host-${name}` : name
+  const { secure, origin } = api.clientOf(request)
+  return secure || origin.startsWith('https:') ? hostPrefix + name : name
 }
 
 /** The value of the cookie; undefined if the request has none of this name. */
@@ -25,11 +31,11 @@ interface Cookie {
 export function setCookie(api: HttpApi, response: ServerResponse, { name, value, sameSite, maxAge }: Cookie): void {
   const attributes = [
     `${name}=${value}`,
-    `Path=${name.startsWith('__Host-') ? '/' : sitePath(api.gateway.config.site_url) || '/'}`,
+    `Path=${name.startsWith(hostPrefix) ? '/' : sitePath(api.gateway.config.site_url) || '/'}`,
     ...(maxAge === undefined ? [] : [`Max-Age=${maxAge}`]),
     'HttpOnly',
     `SameSite=${sameSite}`,
-    ...(api.clientOf(response.req).secure ? ['Secure'] : []),
+    ...(api.clientOf(response.req).secure || name.startsWith(hostPrefix) ? ['Secure'] : []),
   ]
   response.appendHeader('Set-Cookie', attributes.join('; '))
 }
