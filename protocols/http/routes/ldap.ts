@@ -67,9 +67,9 @@ export const ldapEndpoints = [
     async answer({ api, fields: { id, name } }) {
       const { ldap, accounts } = api.gateway
       if (!ldap.isOn) throw refused(notEnabled)
-      const user = accounts.users.get(id)
-      if (user === undefined) throw refused(unknownUser)
-      if (user.role !== 'general') throw refused(notLinked)
+      const { users } = accounts
+      if (users.get(id) === undefined) throw refused(unknownUser)
+      if ((['admin', 'guest'] as const).some((role) => users.byUniqueRole(role)?.id === id)) throw refused(notLinked)
       try {
         if ((await ldap.link(id, name)) === undefined) throw refused(nobody)
       } catch (error) {

@@ -102,6 +102,7 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/auth/session/passkey',
     '/api/auth/sso_backchannel_logout', // ends sessions
     '/api/auth/sso_code', // a sign-in
+    '/api/auth/sso_link', // asks for a recent sign-in itself, on a page
     '/api/authn/rename_authn',
     '/api/authn/webauthn_finish_login',
     '/api/me/session/delete', // ending sessions must be quick
