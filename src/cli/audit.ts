@@ -92,12 +92,14 @@ async function printNew(audit: Store['audit'], filter: AuditFilter, form: EventF
 /** Lines for people. */
 const lines: EventForm = {
   head: '',
-  of({ time, kind, result, actor, path, target, subject, error, decidedBy, size, count }) {
+  of({ time, kind, result, actor, path, target, subject, fields, error, decidedBy, size, count }) {
     const what = result === 'done' ? kind : `${kind} ${result}`
     const where = [path, target].filter((each) => each !== undefined).join(' → ')
     const who = [actor.name, actor.protocol, actor.address].filter((each) => each !== undefined).join(' ')
     const why = [error, decidedBy].filter((each) => each !== undefined).join(': ')
-    const parts = [new Date(time).toISOString(), who, what, where, subject, size === undefined ? '' : `${size} bytes`]
+    const changed = fields?.join(' ')
+    const bytes = size === undefined ? '' : `${size} bytes`
+    const parts = [new Date(time).toISOString(), who, what, where, subject, changed, bytes]
     const all = [...parts, why, count === undefined ? '' : `${count} times`]
     return `${all
       .filter((part) => part !== undefined && part !== '')

@@ -17,6 +17,7 @@ const events = [
   anEvent({ time: start, path: asPath('/a/\u0007x'), size: 5 }),
   anEvent({ time: start + 1000, kind: 'moved', path: asPath('/a/x'), target: asPath('/b') }),
   anEvent({ time: start + 2000, kind: 'removed', path: asPath('/c'), result: 'refused', error: 'denied' }),
+  anEvent({ time: start + 3000, kind: 'admin.setting', fields: ['site_title', 'token_hours'] }),
 ]
 const to = ['--to', '2025-12-01T00:00:00Z']
 
@@ -33,9 +34,10 @@ void t.test('commands of the audit read while a daemon runs, and when none does'
     '2025-11-30T00:00:00.000Z  ann webdav 192.0.2.7  file.stored  /a/\ufffdx  5 bytes',
     '2025-11-30T00:00:01.000Z  ann webdav 192.0.2.7  moved  /a/x → /b',
     '2025-11-30T00:00:02.000Z  ann webdav 192.0.2.7  removed refused  /c  denied',
+    '2025-11-30T00:00:03.000Z  ann webdav 192.0.2.7  admin.setting  site_title token_hours',
   ]
   t.strictSame(await run(['audit', ...to]), { status: 0, out: `${text.join('\n')}\n`, err: '' })
-  t.strictSame((await run(['audit', ...to, '--limit', '2', '--user', 'ann'])).out, `${text.slice(1).join('\n')}\n`)
+  t.strictSame((await run(['audit', ...to, '--limit', '3', '--user', 'ann'])).out, `${text.slice(1).join('\n')}\n`)
   const newest = [...events].reverse()
   t.equal((await run(['audit', ...to, '--csv'])).out, csv.head + newest.map(csv.of).join(''))
   const { out: json } = await run(['audit', ...to, '--json', '--kind', 'moved,removed', '--path', '/b'])
@@ -89,7 +91,10 @@ void t.test('commands of the audit read while a daemon runs, and when none does'
   t.same(await unlocked(gateway.store), ['http'], 'what the daemon has done is one event, that of the daemon')
 
   await running.stop()
-  t.strictSame((await run(['audit', ...to, '--kind', 'file.stored,moved,removed'])).out, `${text.join('\n')}\n`)
+  t.strictSame(
+    (await run(['audit', ...to, '--kind', 'file.stored,moved,removed,admin.setting'])).out,
+    `${text.join('\n')}\n`,
+  )
   const store = await openStore(await storeOf(dataFolder, t))
   t.teardown(() => store.close())
   for (let n = 0; n < 5; n++) await store.signIns.record({ kind: 'password', network: '192.0.2.9', account: 'admin' })
