@@ -52,7 +52,7 @@ export const admissionDetails = [
 /** An account that has proved who it is cannot be used, or has changed meanwhile. */
 export const admissionRefusals: readonly Refusal[] = [
   ...admissionDetails.map((detail) => ({
-    ...coreRefusal('denied', { detail }, 'the password is correct'),
+    ...coreRefusal('denied', { detail }, 'what the user has proved is correct'),
     code: 400,
   })),
   accountChanged,

@@ -27,13 +27,7 @@ import {
 const maxQuery = 16_384
 const codeWrong = 'The code is wrong, or was used before.'
 
-const methods: Readonly<Record<string, SsoMethod>> = {
-  sso_get_token: 'sso_get_token',
-  get_sso_id: 'get_sso_id',
-  console: 'console',
-  link: 'link',
-  confirm: 'confirm',
-}
+const methods: readonly SsoMethod[] = ['sso_get_token', 'get_sso_id', 'console', 'link', 'confirm']
 
 const noMethod: Refusal = { code: 400, text: 'no method provided', error: 'invalid' }
 const unknownMethod: Refusal = { code: 400, text: 'invalid request', error: 'invalid', when: 'there is no such method' }
@@ -138,7 +132,7 @@ export const ssoEndpoints = [
     answer: ({ api, context, query }) =>
       asPage(context, api, async () => {
         if (query.method === '') throw refused(noMethod)
-        const method = Object.hasOwn(methods, query.method) ? methods[query.method] : undefined
+        const method = methods.find((each) => each === query.method)
         if (method === undefined) throw refused(unknownMethod)
         const { baseUrl } = api.clientOf(context.req)
         const { accounts } = api.gateway
