@@ -268,6 +268,12 @@ async function handsOf(
   }
 }
 
+void t.test('every permission for files is required by a request', (t) => {
+  const needed = new Set([...http, ...webdav, ...sftp].flatMap(({ needs }) => needs))
+  for (const permission of busy) t.ok(needed.has(permission), `an operation needs ${permission}`)
+  t.end()
+})
+
 void t.test('each request requires exactly its permissions', async (t) => {
   const running = await startGateway(t)
   const { locks } = running.gateway

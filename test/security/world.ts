@@ -27,18 +27,13 @@ const marked = Buffer.alloc(markedSize, mark)
 export const giveaways = [mark, String(markedSize), 'untold']
 
 export const everyPermission = Object.keys(permissionBits) as Permission[]
-/** All permissions to change files by all protocols, and none that bypasses folder rules. */
-export const busy: readonly Permission[] = [
-  'write',
-  'rename',
-  'move',
-  'copy',
-  'remove',
-  'webdavRead',
-  'webdavManage',
-  'sftpRead',
-  'sftpManage',
+/** Permissions that bypass folder rules, have no effect, or are for more than the files themselves. */
+const others: readonly Permission[] = [
+  ...(['seeHidden', 'skipPasswords', 'readArchives', 'decompress'] as const),
+  ...(['offlineDownload', 'share', 'customShareId'] as const),
 ]
+/** All permissions to read and change files by all protocols, and none that bypasses folder rules. */
+export const busy = everyPermission.filter((permission) => !others.includes(permission))
 
 /** Folders that the user may not access, by their paths for the user: each contains `there.txt`, and no `gone!.txt`. */
 export const closedFolders = ['/locked', '/theirs', '/veiled'] as const
