@@ -2,7 +2,6 @@
 import { isAbsolute } from 'node:path'
 import { maxMembers } from '../../accounts/groups.js'
 import { isOtpSecret } from '../../accounts/otp.js'
-import { allPermissions } from '../../accounts/principal.js'
 import { wrapSaltedHash } from '../../accounts/passwords.js'
 import { fingerprintOf, parseKeyBlob, parseKeyLine } from '../../accounts/public-keys.js'
 import type { AnyDriverType } from '../../contract/driver-type.js'
@@ -31,8 +30,8 @@ import { adminOf, userOf } from './user.js'
 
 export type AlistProgram = 'alist' | 'openlist'
 
-/** The permission bits that mean the same in AList; in OpenList all do. */
-const sharedPermissions = 0x3fff
+/** The permission bits of each program that mean the same here. */
+const commonPermissions: Readonly<Record<AlistProgram, number>> = { alist: 0x3fff, openlist: 0xffff }
 
 /** The largest number of keys of a user. */
 const maxKeys = 100
@@ -128,7 +127,7 @@ async function usersOf(
       const isFull = (id: number) => (members.get(id)?.length ?? 0) >= maxMembers
       const full =
         byRoles !== undefined && ids.some(isFull) ? [`one of its roles has ${maxMembers} members already`] : []
-      const known = program === 'openlist' && !hasRoles ? allPermissions : sharedPermissions
+      const common = commonPermissions[hasRoles ? 'alist' : program]
       const otpSecret = textOf(row.otp_secret)
       const isUsable = otpSecret === '' || isOtpSecret(otpSecret)
       const draft = {
@@ -137,7 +136,7 @@ async function usersOf(
         passwordHash: role === 'guest' ? undefined : await passwordOf(row),
         basePath: textOf(row.base_path) || '/',
         role,
-        permission: byRoles?.permission ?? (Number(row.permission) || 0) & known,
+        permission: byRoles?.permission ?? (Number(row.permission) || 0) & common,
         disabled: isDisabled(row.disabled),
         ssoId: textOf(row.sso_id).slice(0, 255),
         otpSecret: isUsable ? otpSecret : '',
