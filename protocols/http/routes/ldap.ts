@@ -66,8 +66,8 @@ export const ldapEndpoints = [
     ],
     async answer({ api, fields: { id, name } }) {
       const { ldap, accounts } = api.gateway
-      if (!ldap.isOn) throw refused(notEnabled)
       const { users } = accounts
+      if (!ldap.isOn) throw refused(notEnabled)
       if (users.get(id) === undefined) throw refused(unknownUser)
       if ((['admin', 'guest'] as const).some((role) => users.byUniqueRole(role)?.id === id)) throw refused(notLinked)
       try {

@@ -48,7 +48,8 @@ export default {
       [Permission.sftpManage]: 'Change by SFTP',
       [Permission.share]: 'Share with people who have no account',
       [Permission.customShareId]: 'Choose the links of shares',
-    },
+      // The others have no effect.
+    } satisfies Record<Exclude<Permission, Permission.readArchives | Permission.decompress>, string>,
     deleteTitle: 'Delete user',
     deleteWarning: (name: string) => `${name} can no longer sign in. Files are not deleted.`,
   },
