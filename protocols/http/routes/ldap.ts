@@ -68,8 +68,9 @@ export const ldapEndpoints = [
       const { ldap, accounts } = api.gateway
       const { users } = accounts
       if (!ldap.isOn) throw refused(notEnabled)
-      if (users.get(id) === undefined) throw refused(unknownUser)
-      if ((['admin', 'guest'] as const).some((role) => users.byUniqueRole(role)?.id === id)) throw refused(notLinked)
+      const user = users.get(id)
+      if (user === undefined) throw refused(unknownUser)
+      if (user === users.byUniqueRole('admin') || user === users.byUniqueRole('guest')) throw refused(notLinked)
       try {
         if ((await ldap.link(id, name)) === undefined) throw refused(nobody)
       } catch (error) {
