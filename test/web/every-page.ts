@@ -161,7 +161,7 @@ export async function visitEveryPage(
       await ready(page, say)
       await check(page, address)
       const subjects = await page
-        .locator('a[href^="/@manage/"]')
+        .locator('header nav a[href^="/@"]:not([href="/@manage"]), a[href^="/@manage/"]')
         .evaluateAll((links) => links.map((link) => link.getAttribute('href')))
       for (const href of subjects) t.ok(href !== null && href in pages, `${href} is among the pages`)
       if (address === '/') await rowOf(page, 'notes.md', say).getByRole('checkbox').check()
