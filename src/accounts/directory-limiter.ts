@@ -20,6 +20,8 @@ interface Guess {
   readonly account: string
   /** The subject of the person in the directory; the spelling of a name (`spellingOf`) that it does not have. */
   readonly person: string
+  /** Aborted when the client has disconnected. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export class DirectoryLimiter {
@@ -30,18 +32,20 @@ export class DirectoryLimiter {
 
   /**
    * Counts a guess before the directory compares it. The result must be called with the outcome. Rejects with
-   * `throttled` if the person has reached the limit and the network is not familiar to the account.
+   * `throttled` if the person has reached the limit and the network is not familiar to the account, and with `aborted`.
    */
-  async begin({ network, account, person }: Guess): Promise<Settle> {
+  async begin({ network, account, person, signal }: Guess): Promise<Settle> {
     const isFamiliar = await this.limiter.isFamiliar(network, account)
-    const attempt = await afterOthers(() =>
-      this.signIns.attempt({ kind: 'directory', network, account: person }, async (newest) => {
-        const recent = await newest({ kinds: ['directory'], account: person }, directoryLimit.failures)
-        const left = directoryTime(recent)
-        if (isFamiliar || left <= 0) return true
-        if (recent.some(({ pending }) => pending)) return false
-        throw tooManyAttempts(left / 1000)
-      }),
+    const attempt = await afterOthers(
+      () =>
+        this.signIns.attempt({ kind: 'directory', network, account: person }, async (newest) => {
+          const recent = await newest({ kinds: ['directory'], account: person }, directoryLimit.failures)
+          const left = directoryTime(recent)
+          if (isFamiliar || left <= 0) return true
+          if (recent.some(({ pending }) => pending)) return false
+          throw tooManyAttempts(left / 1000)
+        }),
+      signal,
     )
     return async (outcome) => {
       await attempt[outcome === 'failed' ? 'fail' : 'drop']()

@@ -227,7 +227,7 @@ export class PasswordCheck {
     directory: PasswordDirectory | undefined,
   ): Promise<Verified | undefined> {
     const compare = () => this.#compare(normalized, directory !== undefined)
-    const { user, settle } = await afterOthers(() => this.options.hashes.run(requester, compare))
+    const { user, settle } = await afterOthers(() => this.options.hashes.run(requester, compare), requester.signal)
     if (user !== undefined) return { user, inDirectory: false }
     if (settle === undefined || directory === undefined) return undefined
     // Who asks the directory keeps nobody from a comparison here, however long it takes.
@@ -237,9 +237,13 @@ export class PasswordCheck {
     let outcome: Parameters<Settle>[0] = 'failed'
     const guessed: { isRefused: boolean; settle?: Settle } = { isRefused: false }
     const guess = async (person = spellingOf(name)) => {
-      guessed.isRefused = true
-      guessed.settle = await this.options.directoryLimiter.begin({ network, account: counted, person })
-      guessed.isRefused = false
+      const attempt = { network, account: counted, person, signal: requester.signal }
+      try {
+        guessed.settle = await this.options.directoryLimiter.begin(attempt)
+      } catch (error) {
+        guessed.isRefused = isGatewayError(error, 'throttled')
+        throw error
+      }
     }
     try {
       const found = await directory.check(name, plain, requester, guess)
