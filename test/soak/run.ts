@@ -34,6 +34,7 @@ const stories = [
   'cluster/chaos',
   'rights/judge',
   'rights/protocols',
+  'rights/visitors',
   'stories/mounts',
   // Whose servers are also set up in other ways.
   'stories/driver-protocols',

@@ -464,9 +464,22 @@ void t.test('users and metas are listed, edited with all their fields, and delet
     return data.content.find(({ username }) => username === 'ann')
   }
   const id = (await find())?.id
-  const { data: user } = await admin.get<User>(`/api/admin/user/get?id=${id}`)
+  // Another client has given the user what this one does not know of.
+  const own = { granted_only: true, allow_from: ['127.0.0.0/8'], grants: [{ path: '/a', allow: ['see'], deny: [] }] }
+  t.match(await admin.post('/api/admin/user/update', { id, username: 'ann', ...own }), done)
+  const crew = { name: 'crew', members: [id], grants: [{ path: '/b', allow: ['see', 'read'], deny: [] }] }
+  const { data: group } = await admin.post<{ readonly id: number }>('/api/admin/group/create', crew)
+  const get = async () => (await admin.get<User>(`/api/admin/user/get?id=${id}`)).data
+  const user = await get()
+  t.match(user, { ...own, groups: [group.id] })
   t.match(await admin.post('/api/admin/user/update', { ...user, permission: 24 }), { ...done, data: null })
   t.match(await find(), { permission: 24, username: 'ann' })
+  t.strictSame(await get(), { ...user, permission: 24 }, 'the whole object that the page has read')
+  const { username, base_path, role, sso_id, otp } = user
+  const known = { id, username, password: '', base_path, role, permission: 56, disabled: false, sso_id, otp }
+  t.match(await admin.post('/api/admin/user/update', known), { ...done, data: null })
+  t.strictSame(await get(), { ...user, permission: 56 }, 'the fields that the page knows')
+  t.match(await admin.get(`/api/admin/group/get?id=${group.id}`), { data: crew })
   t.match(await admin.get(`/api/admin/user/sshkey/list?uid=${id}`), { data: { content: [], total: 0 } })
   t.match(await admin.post(`/api/admin/user/cancel_2fa?id=${id}`), { ...done, data: null })
 
