@@ -456,6 +456,51 @@ void t.test('storages are added with the fields that the driver lists, and nothi
   t.match(await admin.post(`/api/admin/storage/delete?id=${id}`), { ...done, data: null })
 })
 
+void t.test('a user makes, lists, edits and ends a share, which a visitor opens with its code', { skip }, async (t) => {
+  const { url, admin, addUser } = await start(t)
+  t.match(await addUser('ann', 1 << 14), done)
+  await admin.put('/api/fs/put', 'high water', { 'File-Path': encodeURIComponent('/docs/spring tide.txt') })
+  const ann = new Browser(url)
+  await ann.signIn('ann', 'password')
+  const order = { order_by: '', order_direction: '', extract_folder: '' }
+  const asked = { files: ['/docs'], expires: null, pwd: 'aB3dE', max_accessed: 0, remark: 'for bob' }
+  const created = await ann.post<{ readonly id: string }>('/api/share/create', {
+    ...{ ...asked, ...order, readme: '', header: '' },
+  })
+  t.match(created, { ...done, data: { ...asked, accessed: 0, disabled: false, creator: 'ann', creator_role: 0 } })
+  const { id } = created.data
+  const query = `?id=${id}`
+  const { data: shares } = await ann.get<Page<object>>('/api/share/list?page=1&per_page=30')
+  t.strictSame(shares, { content: [created.data], total: 1 })
+  const { data: read } = await ann.get<object>(`/api/share/get${query}`)
+  t.strictSame(read, created.data)
+  const edited = await ann.post<object>('/api/share/update', { ...read, remark: 'for eve', max_accessed: 5 })
+  t.strictSame(edited, { ...done, data: { ...read, remark: 'for eve', max_accessed: 5 } })
+
+  const visitor = new Browser(url)
+  const [settings, extensions] = [
+    await visitor.get('/api/public/settings'),
+    await visitor.get('/api/public/archive_extensions'),
+  ]
+  for (const { code } of [settings, extensions]) t.equal(code, 200)
+  t.match(await visitor.get('/api/me'), { code: 401 })
+  t.match(await visitor.detail(`/@s/${id}`), { code: 403 }, 'the page asks for the code')
+  visitor.cookie = `${storedPassword}${asked.pwd}`
+  t.match(await visitor.detail(`/@s/${id}`, asked.pwd), { ...done, data: { is_dir: true, sign: '' } })
+  const listed = await visitor.list(`/@s/${id}`, { password: asked.pwd })
+  t.match(listed, { ...done, data: { content: [{ name: 'spring tide.txt', sign: '' }], total: 1, write: false } })
+  const { data: file } = await visitor.detail(`/@s/${id}/spring tide.txt`, asked.pwd)
+  t.equal(await (await fetch(file.raw_url)).text(), 'high water')
+
+  t.match(await ann.post(`/api/share/disable${query}`), { ...done, data: null })
+  const ended = { code: 500, message: 'the share has expired or is no longer valid' }
+  t.match(await visitor.detail(`/@s/${id}`, asked.pwd), ended)
+  t.match(await ann.post(`/api/share/enable${query}`), { ...done, data: null })
+  t.match(await visitor.detail(`/@s/${id}`, asked.pwd), done)
+  t.match(await ann.post(`/api/share/delete${query}`), { ...done, data: null })
+  t.match(await visitor.detail(`/@s/${id}`, asked.pwd), { code: 500, message: 'the share does not exist' })
+})
+
 void t.test('users and metas are listed, edited with all their fields, and deleted', { skip }, async (t) => {
   const { admin, addUser } = await start(t)
   t.match(await addUser('ann', 8), { ...done, data: null })
