@@ -21,6 +21,12 @@ const numbersAsKeys = {
   selector: 'Property > Literal.key[raw=/^\\d/]',
   message: 'The numbers of the API have names in web/api/schema.ts.',
 }
+/** What the console has in one place. */
+const placesOfTheConsole = [
+  { selector: 'Property[key.name="queryKey"] > ArrayExpression', message: 'Keys are in web/api/keys.ts.' },
+  { selector: 'CallExpression[callee.property.name=/^toLocale/]', message: 'Formats are in web/texts/format.ts.' },
+  { selector: 'ImportSpecifier[imported.name="lazy"]', message: 'Use part() of loaded.tsx: it waits for the texts.' },
+]
 
 export default tseslint.config(
   { ignores: ['web/api/schema.ts', 'dist/', 'data/', 'node_modules/', '.tap/', 'build/'] },
@@ -65,7 +71,7 @@ export default tseslint.config(
     files: ['web/**/*.ts', 'web/**/*.tsx'],
     languageOptions: { parserOptions: { project: './web/tsconfig.json' } },
     rules: {
-      'no-restricted-syntax': ['error', ...comparisonsOfErrors, numbersAsKeys],
+      'no-restricted-syntax': ['error', ...comparisonsOfErrors, numbersAsKeys, ...placesOfTheConsole],
     },
   },
   {

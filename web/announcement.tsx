@@ -2,14 +2,14 @@
 import { useQuery } from '@tanstack/preact-query'
 import { X } from 'lucide-preact'
 import { useState } from 'preact/hooks'
-import { get } from './api/client.ts'
+import { publicSettings } from './api/queries.ts'
 import { Notes } from './viewers/notes.tsx'
 import { textsOf } from './texts/texts.ts'
 
 const texts = textsOf('common')
 
 export function Announcement() {
-  const { data: settings } = useQuery({ queryKey: ['public settings'], queryFn: () => get('/api/public/settings') })
+  const { data: settings } = useQuery(publicSettings)
   const [closed, setClosed] = useState('')
   const text = settings?.announcement ?? ''
   if (text.trim() === '' || text === closed) return null

@@ -1,6 +1,7 @@
 /** The version and the environment of the daemon. */
 import { Link } from 'wouter-preact'
 import { get } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Failure } from '../components/failure.tsx'
 import { formatTime } from '../texts/format.ts'
 import { Page } from '../components/page.tsx'
@@ -10,7 +11,7 @@ import { textsOf } from '../texts/texts.ts'
 const texts = textsOf('common', 'admin')
 
 export function AboutPage() {
-  const { data, error } = useRows('about', () => get('/api/admin/about'))
+  const { data, error } = useRows(keys.about, () => get('/api/admin/about'))
   const { about } = texts
   return (
     <Page title={texts.pages.about}>

@@ -1,5 +1,6 @@
 /** What the pages of users and groups have in common. */
 import type { Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { changed } from '../components/rows.ts'
 
 export type User = Data<'/api/admin/user/list'>['content'][number]
@@ -12,5 +13,5 @@ export function groupsIn(ids: readonly number[], groups: readonly Group[] = []):
 
 /** Loads users and groups again: each shows what belongs to the other. */
 export async function membershipChanged(): Promise<void> {
-  await Promise.all([changed('users'), changed('groups')])
+  await Promise.all([changed(keys.users), changed(keys.groups)])
 }

@@ -1,6 +1,7 @@
 /** The programs that download. Their settings are stored only if the program answers. */
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { SettingGroup } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
 import { FormField } from '../components/form-field.tsx'
@@ -45,7 +46,7 @@ const tools: readonly Tool[] = [
 ]
 
 const group = String(SettingGroup.offlineDownload)
-const rowsKey = `settings ${group}`
+const rowsKey = keys.settings(group)
 
 export function DownloadTools() {
   const { data, error } = useRows(rowsKey, () => get('/api/admin/setting/list', { query: { group } }))
@@ -71,7 +72,7 @@ function ToolForm({ tool, rows }: { readonly tool: Tool; readonly rows: readonly
     const values = tool.settings.map((name) => valueOf(name) ?? '')
     await reporting(tool.store(...values), downloads.toolSaved(tool.name))
     await changed(rowsKey)
-    await changed('tools')
+    await changed(keys.downloadTools)
     setBusy(false)
   }
   return (

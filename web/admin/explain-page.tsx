@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { useSearch } from 'wouter-preact'
 import { get, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Right } from '../api/schema.ts'
 import { reporting } from '../components/notices.tsx'
 import { Page } from '../components/page.tsx'
@@ -22,7 +23,7 @@ export function addressOfQuestion(question: { readonly path?: string; readonly u
 
 export function ExplainPage() {
   const given = new URLSearchParams(useSearch())
-  const { data: users } = useRows('users', () => get('/api/admin/user/list'))
+  const { data: users } = useRows(keys.users, () => get('/api/admin/user/list'))
   const [chosen, setChosen] = useState(given.get('username') ?? '')
   const [path, setPath] = useState(given.get('path') ?? '/')
   const [action, setAction] = useState(Right.read)

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/preact-query'
 import { useId, useState } from 'preact/hooks'
 import { get } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Right } from '../api/schema.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { basePath } from '../components/places.ts'
@@ -184,7 +185,7 @@ function Switches({ grant, onGrant }: Pick<GrantFieldProps, 'grant' | 'onGrant'>
 /** Says that a denial ends no link, while links never end. `isDenied`: whether a grant denies to see or to read. */
 function LinksStay({ isDenied }: { readonly isDenied: boolean }) {
   const { data } = useQuery({
-    queryKey: ['link expiration'],
+    queryKey: keys.linkExpiration,
     queryFn: () => get('/api/admin/setting/get', { query: { key: 'link_expiration' } }),
     enabled: isDenied,
   })

@@ -1,6 +1,7 @@
 /** The form of a group. */
 import { useState } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Check } from '../components/check.tsx'
 import { ChoiceList } from '../components/choice-list.tsx'
 import { Dialog } from '../components/dialog.tsx'
@@ -23,7 +24,7 @@ interface GroupFormProps {
 const mostNamed = 3
 
 export function GroupForm({ group, onClose }: GroupFormProps) {
-  const { data: users } = useRows('users', () => get('/api/admin/user/list'))
+  const { data: users } = useRows(keys.users, () => get('/api/admin/user/list'))
   const [name, setName] = useState(group?.name ?? '')
   const [description, setDescription] = useState(group?.description ?? '')
   const [admin, setAdmin] = useState(group?.admin ?? false)

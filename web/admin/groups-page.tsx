@@ -1,6 +1,7 @@
 /** The groups: who is in them, and what they give. */
 import { useState } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Failure } from '../components/failure.tsx'
 import { NamedButton } from '../components/named-button.tsx'
@@ -19,8 +20,8 @@ const texts = textsOf('common', 'files', 'accounts')
 const mostNamed = 5
 
 export function GroupsPage() {
-  const { data, error } = useRows('groups', () => get('/api/admin/group/list'))
-  const { data: users } = useRows('users', () => get('/api/admin/user/list'))
+  const { data, error } = useRows(keys.groups, () => get('/api/admin/group/list'))
+  const { data: users } = useRows(keys.users, () => get('/api/admin/user/list'))
   const [edited, setEdited] = useState<Group | 'new'>()
   const [deleted, setDeleted] = useState<Group>()
   const { groups } = texts

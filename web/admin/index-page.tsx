@@ -2,6 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { useQuery } from '@tanstack/preact-query'
 import { ApiError, get, post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { SettingGroup } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
 import { formatTime } from '../texts/format.ts'
@@ -14,14 +15,14 @@ const texts = textsOf('common', 'admin')
 
 export function IndexPage() {
   const { data, error } = useQuery({
-    queryKey: ['index'],
+    queryKey: keys.index,
     queryFn: () => get('/api/admin/index/progress'),
     refetchInterval: ({ state }) => (state.data?.is_done === false ? 1000 : 5000),
   })
   const { index } = texts
   const isOff = error instanceof ApiError && error.error === 'search_off'
   const running = data?.is_done === false
-  const act = (verb: 'build' | 'stop' | 'clear') => void change('index', post(`/api/admin/index/${verb}`))
+  const act = (verb: 'build' | 'stop' | 'clear') => void change(keys.index, post(`/api/admin/index/${verb}`))
   const wasOff = useRef(false)
   useEffect(() => {
     if (isOff) wasOff.current = true
@@ -48,7 +49,7 @@ export function IndexPage() {
             <button
               type="button"
               disabled={running}
-              onClick={() => void change('index', post('/api/admin/index/update', { paths: ['/'] }))}
+              onClick={() => void change(keys.index, post('/api/admin/index/update', { paths: ['/'] }))}
             >
               {index.update}
             </button>

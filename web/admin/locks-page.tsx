@@ -1,5 +1,6 @@
 /** The locks of WebDAV clients. */
 import { get, post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Failure } from '../components/failure.tsx'
 import { formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
@@ -11,7 +12,7 @@ import { textsOf } from '../texts/texts.ts'
 const texts = textsOf('common', 'admin')
 
 export function LocksPage() {
-  const { data, error } = useRows('locks', () => get('/api/admin/lock/list'))
+  const { data, error } = useRows(keys.locks, () => get('/api/admin/lock/list'))
   const { locks } = texts
   return (
     <Page title={texts.pages.locks}>
@@ -33,7 +34,7 @@ export function LocksPage() {
             <NamedButton
               text={locks.break}
               of={path}
-              onClick={() => void change('locks', post('/api/admin/lock/break', undefined, { query: { token } }))}
+              onClick={() => void change(keys.locks, post('/api/admin/lock/break', undefined, { query: { token } }))}
             />
           )}
         />

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/preact-query'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { get, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { queryClient } from '../api/queries.ts'
 import { Failure } from '../components/failure.tsx'
 import { formatTimeWithSeconds } from '../texts/format.ts'
@@ -23,7 +24,7 @@ const shownLines = 1000
 export function LogPage() {
   const [level, setLevel] = useState<Level>('info')
   const { data, error } = useQuery({
-    queryKey: ['log', level],
+    queryKey: keys.log(level),
     queryFn: () => withNewLines(level),
     refetchInterval: pollInterval,
   })
@@ -47,7 +48,7 @@ export function LogPage() {
 
 /** The lines that are shown, and those since. */
 async function withNewLines(level: Level): Promise<Log> {
-  const shown = queryClient.getQueryData<Log>(['log', level])
+  const shown = queryClient.getQueryData<Log>(keys.log(level))
   const { content, next } = await get('/api/admin/log', { query: { level, after: shown?.next ?? 0 } })
   // The daemon was started anew, and counts from the beginning.
   if (shown && next < shown.next) return get('/api/admin/log', { query: { level } })

@@ -1,6 +1,7 @@
 /** The rules of folders: passwords, hidden names, notes, and who may read and write. */
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { FolderField, isFolder } from '../files/folder-field.tsx'
 import { Check } from '../components/check.tsx'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
@@ -36,7 +37,7 @@ const newRule: Omit<Rule, 'id'> = {
 }
 
 export function RulesPage() {
-  const { data, error } = useRows('rules', () => get('/api/admin/meta/list'))
+  const { data, error } = useRows(keys.rules, () => get('/api/admin/meta/list'))
   const [edited, setEdited] = useState<Rule | 'new'>()
   const [deleted, setDeleted] = useState<Rule>()
   const { rules } = texts
@@ -69,7 +70,7 @@ export function RulesPage() {
           title={rules.deleteTitle}
           warning={rules.deleteWarning(deleted.path)}
           onClose={() => setDeleted(undefined)}
-          onDelete={() => change('rules', post('/api/admin/meta/delete', undefined, { query: { id: deleted.id } }))}
+          onDelete={() => change(keys.rules, post('/api/admin/meta/delete', undefined, { query: { id: deleted.id } }))}
         />
       )}
     </Page>
@@ -97,7 +98,7 @@ interface RuleFormProps {
 
 function RuleForm({ rule, onClose }: RuleFormProps) {
   const [values, setValues] = useState(rule ?? newRule)
-  const { data: users } = useRows('users', () => get('/api/admin/user/list'))
+  const { data: users } = useRows(keys.users, () => get('/api/admin/user/list'))
   const { rules } = texts
   const set = (change: Partial<Omit<Rule, 'id'>>) => setValues((before) => ({ ...before, ...change }))
   const below = (name: 'p_sub' | 'w_sub' | 'h_sub' | 'r_sub' | 'header_sub' | 'read_users_sub' | 'write_users_sub') => (
@@ -140,7 +141,7 @@ function RuleForm({ rule, onClose }: RuleFormProps) {
     }
     if (rule) await post('/api/admin/meta/update', { ...values, id: rule.id })
     else await post('/api/admin/meta/create', values)
-    await changed('rules')
+    await changed(keys.rules)
   }
   return (
     <Dialog title={rule ? rules.edit : rules.add} action={texts.save} wide onClose={onClose} onConfirm={save}>

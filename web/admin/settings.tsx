@@ -1,6 +1,7 @@
 /** The settings of one group, as a form. */
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { queryClient } from '../api/queries.ts'
 import { SettingFlag, type SettingGroup } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
@@ -17,7 +18,7 @@ type Setting = Data<'/api/admin/setting/list'>[number]
 const notShown: readonly SettingFlag[] = [SettingFlag.readonly, SettingFlag.deprecated]
 
 export function Settings({ group }: { readonly group: SettingGroup }) {
-  const { data, error } = useRows(`settings ${group}`, () =>
+  const { data, error } = useRows(keys.settings(group), () =>
     get('/api/admin/setting/list', { query: { group: String(group) } }),
   )
   const [edited, setEdited] = useState<Readonly<Record<string, string>>>({})

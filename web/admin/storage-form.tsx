@@ -1,6 +1,7 @@
 /** The form of a storage, drawn from what the API says of its driver. */
 import { useState } from 'preact/hooks'
 import { ApiError, get, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
 import { FormField } from '../components/form-field.tsx'
@@ -23,7 +24,7 @@ interface StorageFormProps {
 }
 
 export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
-  const { data: forms, error } = useRows('drivers', () => get('/api/admin/driver/list'))
+  const { data: forms, error } = useRows(keys.drivers, () => get('/api/admin/driver/list'))
   const [storage, setStorage] = useState(opened)
   const [driver, setDriver] = useState(storage?.driver ?? 'Local')
   const [values, setValues] = useState<Values>(() => (storage ? valuesOf(storage) : {}))
@@ -40,11 +41,11 @@ export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
       if (!storage && isCreated(error)) setStorage(await storageAt(row.mount_path))
       throw error
     } finally {
-      await changed('storages')
+      await changed(keys.storages)
     }
   }
   async function remove({ id }: Storage): Promise<void> {
-    await change('storages', post('/api/admin/storage/delete', undefined, { query: { id } }))
+    await change(keys.storages, post('/api/admin/storage/delete', undefined, { query: { id } }))
     onClose()
   }
   const field = (each: Field) => (

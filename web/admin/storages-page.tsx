@@ -1,6 +1,7 @@
 /** The storages: their state, and the forms that create and change them. */
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Failure } from '../components/failure.tsx'
 import { formatSize } from '../texts/format.ts'
@@ -16,7 +17,7 @@ const texts = textsOf('common', 'files', 'admin')
 export type Storage = Data<'/api/admin/storage/list'>['content'][number]
 
 export function StoragesPage() {
-  const { data, error } = useRows('storages', () => get('/api/admin/storage/list'))
+  const { data, error } = useRows(keys.storages, () => get('/api/admin/storage/list'))
   const [edited, setEdited] = useState<Storage | 'new'>()
   const [deleted, setDeleted] = useState<Storage>()
   const { storages } = texts
@@ -51,7 +52,7 @@ export function StoragesPage() {
           warning={storages.deleteWarning(deleted.mount_path)}
           onClose={() => setDeleted(undefined)}
           onDelete={() =>
-            change('storages', post('/api/admin/storage/delete', undefined, { query: { id: deleted.id } }))
+            change(keys.storages, post('/api/admin/storage/delete', undefined, { query: { id: deleted.id } }))
           }
         />
       )}
@@ -81,8 +82,8 @@ function StorageActions({ storage, onEdit, onDelete }: StorageActionsProps) {
   const { storages } = texts
   const verb = disabled ? 'enable' : 'disable'
   const query = { id }
-  const switched = () => change('storages', post(`/api/admin/storage/${verb}`, undefined, { query }))
-  const tested = () => change('storages', get('/api/admin/storage/check', { query }), storages.tested(path))
+  const switched = () => change(keys.storages, post(`/api/admin/storage/${verb}`, undefined, { query }))
+  const tested = () => change(keys.storages, get('/api/admin/storage/check', { query }), storages.tested(path))
   const button = (text: string, onClick: () => void) => <NamedButton text={text} of={path} onClick={onClick} />
   return (
     <>

@@ -1,6 +1,7 @@
 /** The form of an account. */
 import { useId, useState } from 'preact/hooks'
 import { ApiError, get, post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
 import { Permission, Role } from '../api/schema.ts'
 import { FolderField } from '../files/folder-field.tsx'
@@ -37,7 +38,7 @@ export function UserForm({ user, onClose }: UserFormProps) {
   const [base, setBase] = useState(user?.base_path ?? '/')
   const [disabled, setDisabled] = useState(user?.disabled ?? false)
   const [permission, setPermission] = useState(user?.permission ?? usualPermissions)
-  const { data: groups } = useRows('groups', () => get('/api/admin/group/list'))
+  const { data: groups } = useRows(keys.groups, () => get('/api/admin/group/list'))
   const [memberOf, setMemberOf] = useState<readonly number[]>(user?.groups ?? [])
   const [grantedOnly, setGrantedOnly] = useState(user?.granted_only ?? false)
   const [before] = useState(() => editedGrants(user?.grants ?? []))
@@ -69,7 +70,7 @@ export function UserForm({ user, onClose }: UserFormProps) {
     await post('/api/admin/user/cancel_2fa', undefined, { query: { id, otp_code: code } })
     report(users.twoStepEnded(username))
     setHasTwoStep(false)
-    await changed('users')
+    await changed(keys.users)
   }
   const isAdmin = user?.role === Role.admin || groupsIn(memberOf, groups?.content).some(({ admin }) => admin)
   const chooseEndTwoStep = (ended: User) =>

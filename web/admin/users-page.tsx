@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { get, post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Role } from '../api/schema.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Failure } from '../components/failure.tsx'
@@ -19,8 +20,8 @@ import { UserForm } from './user-form.tsx'
 const texts = textsOf('common', 'files', 'accounts')
 
 export function UsersPage() {
-  const { data, error } = useRows('users', () => get('/api/admin/user/list'))
-  const { data: groups } = useRows('groups', () => get('/api/admin/group/list'))
+  const { data, error } = useRows(keys.users, () => get('/api/admin/user/list'))
+  const { data: groups } = useRows(keys.groups, () => get('/api/admin/group/list'))
   const [edited, setEdited] = useState<User | 'new'>()
   const [deleted, setDeleted] = useState<User>()
   const [, navigate] = useLocation()

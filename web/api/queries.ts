@@ -1,11 +1,12 @@
 /** The cache of responses, shared by all pages. */
 import { QueryCache, QueryClient } from '@tanstack/preact-query'
-import { isSignedOut, isUnreachable, mustSetUpTwoStep } from './client.ts'
+import { get, isSignedOut, isUnreachable, mustSetUpTwoStep } from './client.ts'
+import { keys, type Key } from './keys.ts'
 
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({
     onError(error, { queryKey }) {
-      if (queryKey[0] !== 'me') noteEndOfSession(error)
+      if (!isKeyOf(queryKey, keys.me)) noteEndOfSession(error)
     },
   }),
   defaultOptions: {
@@ -20,6 +21,14 @@ export const queryClient = new QueryClient({
   },
 })
 
+/** Whether the key is the other one, or begins with it. */
+export function isKeyOf(key: Key, other: Key): boolean {
+  return other.every((part, index) => part === key[index])
+}
+
+/** What everybody may know of the server. */
+export const publicSettings = { queryKey: keys.publicSettings, queryFn: () => get('/api/public/settings') }
+
 /**
  * After a refusal because the session has ended, or because the user must set up two-step verification first, the shell
  * asks again who is signed in, and shows the page for it.
@@ -29,5 +38,5 @@ export function noteEndOfSession(error: unknown): void {
 }
 
 export function askWhoIsSignedIn(): Promise<void> {
-  return queryClient.invalidateQueries({ queryKey: ['me'] })
+  return queryClient.invalidateQueries({ queryKey: keys.me })
 }

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
 import { Link, useSearch } from 'wouter-preact'
 import { apiUrl } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { SettingGroup } from '../api/schema.ts'
 import { Check } from '../components/check.tsx'
 import { Failure } from '../components/failure.tsx'
@@ -10,7 +11,7 @@ import { reporting } from '../components/notices.tsx'
 import { Page } from '../components/page.tsx'
 import { textsOf } from '../texts/texts.ts'
 import { EventTable } from './event-table.tsx'
-import { keyOf, showOlder, withNewEvents } from './events.ts'
+import { showOlder, withNewEvents } from './events.ts'
 import { FilterForm } from './filter-form.tsx'
 import { filterIn, isEmpty, queryOf } from './filter.ts'
 
@@ -26,7 +27,7 @@ export function AuditPage() {
   const [follows, setFollows] = useState(true)
   const [busy, setBusy] = useState(false)
   const { data, error, refetch } = useQuery({
-    queryKey: keyOf(query),
+    queryKey: keys.audit(query),
     queryFn: () => withNewEvents(query),
     // A window that is not in view does not ask.
     refetchInterval: follows && pollInterval,

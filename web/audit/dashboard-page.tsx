@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/preact-query'
 import { Link } from 'wouter-preact'
 import { get, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { TaskState } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
 import { formatSize, number } from '../texts/format.ts'
@@ -23,12 +24,12 @@ const lastEvents = 10
 
 export function DashboardPage() {
   const { data, error, refetch } = useQuery({
-    queryKey: ['overview'],
+    queryKey: keys.overview,
     queryFn: () => get('/api/admin/overview'),
     refetchInterval: pollInterval,
   })
   const { data: last } = useQuery({
-    queryKey: ['last events'],
+    queryKey: keys.lastEvents,
     queryFn: () => get('/api/admin/audit', { query: { limit: lastEvents } }),
     refetchInterval: pollInterval,
   })

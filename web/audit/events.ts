@@ -1,5 +1,6 @@
 /** The events that the page of the audit shows: a page of them, older ones on demand, and those that happen since. */
 import { get, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { queryClient } from '../api/queries.ts'
 import type { AuditQuery } from './filter.ts'
 
@@ -11,13 +12,9 @@ const mostShown = 1000
 /** Calls that look for a page: one looks at a limited number of events. */
 const mostCalls = 10
 
-export function keyOf(query: AuditQuery): readonly [string, AuditQuery] {
-  return ['audit', query]
-}
-
 /** The events that are shown, and those since. */
 export async function withNewEvents(query: AuditQuery): Promise<Events> {
-  const shown = queryClient.getQueryData<Events>(keyOf(query))
+  const shown = queryClient.getQueryData<Events>(keys.audit(query))
   if (!shown || shown.content.length > mostShown) return pageOf(query)
   const since = await get('/api/admin/audit', { query: { ...query, after: shown.last, limit: mostShown } })
   return {
@@ -29,7 +26,7 @@ export async function withNewEvents(query: AuditQuery): Promise<Events> {
 
 /** Adds a page of older events to those that are shown. */
 export async function showOlder(query: AuditQuery): Promise<void> {
-  const key = keyOf(query)
+  const key = keys.audit(query)
   await queryClient.cancelQueries({ queryKey: key })
   const cursor = queryClient.getQueryData<Events>(key)?.next ?? ''
   const older = await pageOf(query, cursor)

@@ -1,6 +1,7 @@
 /** Sign-ins that failed, and those that are refused after too many failures. */
 import { Link } from 'wouter-preact'
 import { get, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { EventKind } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
 import { formatTime } from '../texts/format.ts'
@@ -20,13 +21,13 @@ const mostFailed = 50
 const kind = EventKind.signin_refused
 
 export function SignInsPage() {
-  const { data: locked, error } = useRows('locked sign-ins', () => get('/api/admin/sign-ins'))
-  const failed = useRows('failed sign-ins', () =>
+  const { data: locked, error } = useRows(keys.lockedSignIns, () => get('/api/admin/sign-ins'))
+  const failed = useRows(keys.failedSignIns, () =>
     get('/api/admin/audit', { query: { kind: [kind], limit: mostFailed } }),
   )
   const { signIns } = texts
   const unlock = (row: Locked) =>
-    change('locked sign-ins', post('/api/admin/sign-ins/unlock', unlocked(row)), signIns.unlocked(whoOf(row)))
+    change(keys.lockedSignIns, post('/api/admin/sign-ins/unlock', unlocked(row)), signIns.unlocked(whoOf(row)))
   return (
     <Page title={texts.pages['sign-ins']}>
       <p class="muted">{signIns.about}</p>

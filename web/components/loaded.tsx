@@ -1,5 +1,6 @@
 /** Parts of the page whose programs are loaded when they are first shown. */
 import type { ComponentChildren, ComponentType } from 'preact'
+// eslint-disable-next-line no-restricted-syntax -- this is the place
 import { lazy, Suspense } from 'preact/compat'
 import { useErrorBoundary } from 'preact/hooks'
 import { textsOf, withTexts } from '../texts/texts.ts'

@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals'
 import { keepPreviousData, useQueries, useQuery } from '@tanstack/preact-query'
 import { post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { queryClient } from '../api/queries.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 
@@ -67,7 +68,7 @@ export function prefetchFolder(path: string): void {
 
 /** An entry of a folder by its name, if one of the pages in memory has it. */
 export function entryInMemory(path: string, name: string): Entry | undefined {
-  for (const [, page] of queryClient.getQueriesData<FolderPage>({ queryKey: ['folder', path] })) {
+  for (const [, page] of queryClient.getQueriesData<FolderPage>({ queryKey: keys.folder(path) })) {
     const entry = page?.content.find((each) => each.name === name)
     if (entry) return entry
   }
@@ -77,7 +78,7 @@ export function entryInMemory(path: string, name: string): Entry | undefined {
 /** Whether the user may not read one of these files of a folder, as far as the pages in memory tell. */
 export function isAnyUnreadable(path: string, names: ReadonlySet<string>): boolean {
   return queryClient
-    .getQueriesData<FolderPage>({ queryKey: ['folder', path] })
+    .getQueriesData<FolderPage>({ queryKey: keys.folder(path) })
     .some(([, page]) => page?.content.some(({ name, unreadable }) => unreadable === true && names.has(name)))
 }
 
@@ -87,7 +88,7 @@ function pageOf(index: number): number {
 
 function pageQuery(path: string, display: Display, page: number) {
   return {
-    queryKey: ['folder', path, display, page],
+    queryKey: keys.folder(path, display, page),
     queryFn: ({ signal }: { signal: AbortSignal }) => loadPage(path, display, page, pageLength, { signal }),
   }
 }
@@ -146,13 +147,10 @@ export async function refreshFolder(path: string, display: Display, mayRefresh: 
 
 /** Loads again what is shown of these folders. Call after a change in them. */
 export async function showChanges(...paths: readonly string[]): Promise<void> {
-  const keys = paths.flatMap((path) => [
-    ['folder', path],
-    ['dirs', path],
-  ])
   // The pictures of a folder may be many: they are loaded again only with the next picture.
   for (const path of paths) {
-    void queryClient.invalidateQueries({ queryKey: ['pictures', path], refetchType: 'none' })
+    void queryClient.invalidateQueries({ queryKey: keys.pictures(path), refetchType: 'none' })
   }
-  await Promise.all(keys.map((queryKey) => queryClient.invalidateQueries({ queryKey })))
+  const shown = paths.flatMap((path) => [keys.folder(path), keys.folders(path)])
+  await Promise.all(shown.map((queryKey) => queryClient.invalidateQueries({ queryKey })))
 }

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/preact-query'
 import { useMemo, useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { messageOf } from '../components/error-text.ts'
 import { report } from '../components/notices.tsx'
@@ -28,7 +29,7 @@ export function BatchRenameDialog({ path, names, onClose }: ChangeProps) {
   const [scheme, setScheme] = useState(firstScheme)
   const batches = useBatches()
   const { data: taken, error } = useQuery({
-    queryKey: ['names', path],
+    queryKey: keys.names(path),
     queryFn: async () => new Set(await allNames(path, { sort_by: 'name', sort_direction: 'asc', contains: '' })),
     // Not loaded again: if some are renamed and then a request fails, their new names are not in the way of the rest.
     staleTime: 'static',

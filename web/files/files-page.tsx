@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/preact-query'
 import { useEffect } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { FilePage } from '../viewers/file-page.tsx'
 import { Failure } from '../components/failure.tsx'
 import { currentPath } from '../components/places.ts'
@@ -52,7 +53,7 @@ export function FilesPage({ me }: { readonly me?: Me }) {
 /** The file or folder of this path. */
 export function useEntry(path: string) {
   return useQuery({
-    queryKey: ['entry', path],
+    queryKey: keys.entry(path),
     queryFn: ({ signal }) => post('/api/fs/get', { path, password: folderPasswords.of(path) }, { signal }),
   })
 }

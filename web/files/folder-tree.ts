@@ -1,6 +1,7 @@
 /** The folders of the tree that are shown below each other, loaded as they are expanded. */
 import { useQueries } from '@tanstack/preact-query'
 import { post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { messageOf } from '../components/error-text.ts'
 import { joined } from '../components/places.ts'
 import { compareNames } from '../texts/format.ts'
@@ -27,7 +28,7 @@ export function useFolderTree(expanded: ReadonlySet<string>): readonly FolderNod
   const paths = [...expanded]
   const results = useQueries({
     queries: paths.map((path) => ({
-      queryKey: ['dirs', path],
+      queryKey: keys.folders(path),
       queryFn: ({ signal }: { signal: AbortSignal }) => foldersIn(path, signal),
     })),
   })

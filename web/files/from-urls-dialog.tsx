@@ -1,6 +1,7 @@
 /** Asks for the URLs of files that the server downloads into the folder. */
 import { useState } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
 import { report } from '../components/notices.tsx'
@@ -14,7 +15,7 @@ const texts = textsOf('files', 'changes')
 const ownTool = 'SimpleHttp'
 
 export function FromUrlsDialog({ path, onClose }: ChangeProps) {
-  const { data: tools, error } = useRows('tools', () => get('/api/public/offline_download_tools'))
+  const { data: tools, error } = useRows(keys.downloadTools, () => get('/api/public/offline_download_tools'))
   const [text, setText] = useState('')
   const [tool, setTool] = useState(ownTool)
   const urls = text

@@ -1,5 +1,6 @@
 /** The documentation of this version: the Markdown files of docs/. */
 import { useQuery } from '@tanstack/preact-query'
+import { keys } from '../api/keys.ts'
 import { Failure } from '../components/failure.tsx'
 import { NoSuchPage, Page } from '../components/page.tsx'
 import Markdown from '../viewers/markdown.tsx'
@@ -11,7 +12,11 @@ const folder = '/docs/'
 
 /** `name`: the path of the file below docs/, without its extension. */
 export default function ManualPage({ name }: { readonly name: string }) {
-  const { data: text, error } = useQuery({ queryKey: ['manual', name], queryFn: () => load(name), staleTime: Infinity })
+  const { data: text, error } = useQuery({
+    queryKey: keys.manual(name),
+    queryFn: () => load(name),
+    staleTime: Infinity,
+  })
   if (error) return <Failure error={error} />
   if (text === undefined) return <p class="loading">{texts.loading}</p>
   if (text === null) return <NoSuchPage />

@@ -1,6 +1,7 @@
 /** Passwords of single programs, for WebDAV and SFTP. */
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import type { appPasswordProtocols } from '../api/schema.ts'
 import { Check } from '../components/check.tsx'
 import { Copyable } from '../components/copyable.tsx'
@@ -26,10 +27,8 @@ function protocolText(protocol: string): string {
 
 type AppPassword = Data<'/api/me/app_password/list'>['content'][number]
 
-const rowsKey = 'app passwords'
-
 export function AppPasswords() {
-  const { data, error } = useRows(rowsKey, () => get('/api/me/app_password/list'))
+  const { data, error } = useRows(keys.appPasswords, () => get('/api/me/app_password/list'))
   const [adding, setAdding] = useState(false)
   const [shown, setShown] = useState<string>()
   const [deleted, setDeleted] = useState<AppPassword>()
@@ -72,7 +71,7 @@ export function AppPasswords() {
           warning={profile.deleteAppPasswordWarning(deleted.name)}
           onClose={() => setDeleted(undefined)}
           onDelete={() =>
-            change(rowsKey, post('/api/me/app_password/delete', undefined, { query: { id: deleted.id } }))
+            change(keys.appPasswords, post('/api/me/app_password/delete', undefined, { query: { id: deleted.id } }))
           }
         />
       )}
@@ -95,7 +94,7 @@ function AddAppPassword({ onClose, onAdded }: AddAppPasswordProps) {
     const fields = { name, protocols: [...selected], read_only: readOnly, folder, ...(expires !== null && { expires }) }
     const { password } = await post('/api/me/app_password/add', fields)
     onAdded(password)
-    await changed(rowsKey)
+    await changed(keys.appPasswords)
   }
   return (
     <Dialog

@@ -1,5 +1,6 @@
 /** The identities at providers by which the user signs in. */
 import { get, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Failure } from '../components/failure.tsx'
 import { formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
@@ -12,14 +13,13 @@ const texts = textsOf('profile')
 
 type Identity = Data<'/api/me/identities'>[number]
 
-const key = 'identities'
-
 export function Identities() {
   const singleSignOn = useSingleSignOn()
-  const { data, error } = useRows(key, () => get('/api/me/identities'))
+  const { data, error } = useRows(keys.identities, () => get('/api/me/identities'))
   const { profile } = texts
   if (singleSignOn === undefined && (data === undefined || data.length === 0)) return null
-  const unlink = ({ id }: Identity) => change(key, post('/api/me/identities/delete', undefined, { query: { id } }))
+  const unlink = ({ id }: Identity) =>
+    change(keys.identities, post('/api/me/identities/delete', undefined, { query: { id } }))
   return (
     <section>
       <h2>{profile.identities}</h2>

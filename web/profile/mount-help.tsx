@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { Link } from 'wouter-preact'
 import { get, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Copyable } from '../components/copyable.tsx'
 import { Failure } from '../components/failure.tsx'
 import { useRows } from '../components/rows.ts'
@@ -20,7 +21,7 @@ function ownSystem(): System {
 }
 
 export function MountHelp({ me }: { readonly me: Me }) {
-  const { data: access, error } = useRows('access', () => get('/api/me/access'))
+  const { data: access, error } = useRows(keys.access, () => get('/api/me/access'))
   if (error) return <Failure error={error} />
   if (access === undefined) return <p class="loading">{texts.loading}</p>
   return (

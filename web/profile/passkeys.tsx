@@ -1,6 +1,7 @@
 /** The passkeys with which the user signs in to the console. */
 import { useState } from 'preact/hooks'
 import { ApiError, get, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
@@ -18,11 +19,9 @@ const texts = textsOf('common', 'files', 'profile', 'session')
 
 type Passkey = Data<'/api/authn/getcredentials'>[number]
 
-const rowsKey = 'passkeys'
-
 /** Shown where passkeys can be used, or the user has some. */
 export function Passkeys() {
-  const { data = [], error } = useRows(rowsKey, () => get('/api/authn/getcredentials'))
+  const { data = [], error } = useRows(keys.passkeys, () => get('/api/authn/getcredentials'))
   const isOn = usePasskeysOn()
   const [adding, setAdding] = useState(false)
   const [renamed, setRenamed] = useState<Passkey>()
@@ -66,7 +65,7 @@ export function Passkeys() {
           onName={async (name, code) => {
             await registerPasskey(name, code)
             report(profile.passkeyAdded)
-            await changed(rowsKey)
+            await changed(keys.passkeys)
           }}
         />
       )}
@@ -78,7 +77,7 @@ export function Passkeys() {
           onClose={() => setRenamed(undefined)}
           onName={async (name) => {
             await post('/api/authn/rename_authn', { id: renamed.id, name })
-            await changed(rowsKey)
+            await changed(keys.passkeys)
           }}
         />
       )}
@@ -87,7 +86,7 @@ export function Passkeys() {
           title={profile.deletePasskey}
           warning={profile.deletePasskeyWarning(deleted.name)}
           onClose={() => setDeleted(undefined)}
-          onDelete={() => change(rowsKey, post('/api/authn/delete_authn', { id: deleted.id }))}
+          onDelete={() => change(keys.passkeys, post('/api/authn/delete_authn', { id: deleted.id }))}
         />
       )}
     </section>

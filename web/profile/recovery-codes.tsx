@@ -1,6 +1,7 @@
 /** Recovery codes of two-step verification: how many are left, and new ones. */
 import { useState } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Copyable } from '../components/copyable.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
@@ -9,8 +10,6 @@ import { textsOf } from '../texts/texts.ts'
 
 const texts = textsOf('profile')
 
-const rowsKey = 'recovery codes'
-
 interface RecoveryCodesProps {
   /** Whether the dialog that makes new codes is open. */
   readonly renewing: boolean
@@ -18,14 +17,14 @@ interface RecoveryCodesProps {
 }
 
 export function RecoveryCodes({ renewing, onRenewing }: RecoveryCodesProps) {
-  const { data, error } = useRows(rowsKey, () => get('/api/me/recovery_codes'))
+  const { data, error } = useRows(keys.recoveryCodes, () => get('/api/me/recovery_codes'))
   const [password, setPassword] = useState('')
   const [shown, setShown] = useState<string>()
   const { profile } = texts
   async function renew(): Promise<void> {
     const { codes } = await post('/api/auth/2fa/recovery_codes', { password })
     setShown(codes.join('\n'))
-    await changed(rowsKey)
+    await changed(keys.recoveryCodes)
   }
   return (
     <>

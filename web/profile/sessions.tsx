@@ -1,5 +1,6 @@
 /** The browsers in which the user is signed in to the console. */
 import { get, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { askWhoIsSignedIn } from '../api/queries.ts'
 import { Failure } from '../components/failure.tsx'
 import { formatTime } from '../texts/format.ts'
@@ -14,13 +15,11 @@ const texts = textsOf('profile')
 
 type Session = Data<'/api/me/session/list'>['content'][number]
 
-const key = 'sessions'
-
 export function Sessions() {
-  const { data, error } = useRows(key, () => get('/api/me/session/list'))
+  const { data, error } = useRows(keys.sessions, () => get('/api/me/session/list'))
   const { profile } = texts
   async function end({ id, current }: Session): Promise<void> {
-    await change(key, post('/api/me/session/delete', undefined, { query: { id } }))
+    await change(keys.sessions, post('/api/me/session/delete', undefined, { query: { id } }))
     if (current) await askWhoIsSignedIn()
   }
   async function endAll(): Promise<void> {

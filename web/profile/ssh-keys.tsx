@@ -1,6 +1,7 @@
 /** The SSH keys with which the user signs in to SFTP. */
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
@@ -15,10 +16,8 @@ const texts = textsOf('common', 'profile')
 
 type Key = Data<'/api/me/sshkey/list'>['content'][number]
 
-const rowsKey = 'keys'
-
 export function SshKeys() {
-  const { data, error } = useRows(rowsKey, () => get('/api/me/sshkey/list'))
+  const { data, error } = useRows(keys.sshKeys, () => get('/api/me/sshkey/list'))
   const [adding, setAdding] = useState(false)
   const [deleted, setDeleted] = useState<Key>()
   const { profile } = texts
@@ -52,7 +51,7 @@ export function SshKeys() {
           title={profile.deleteKey}
           warning={profile.deleteKeyWarning(deleted.title)}
           onClose={() => setDeleted(undefined)}
-          onDelete={() => change(rowsKey, post('/api/me/sshkey/delete', undefined, { query: { id: deleted.id } }))}
+          onDelete={() => change(keys.sshKeys, post('/api/me/sshkey/delete', undefined, { query: { id: deleted.id } }))}
         />
       )}
     </section>
@@ -73,7 +72,7 @@ function AddKey({ onClose }: { readonly onClose: () => void }) {
     const comment = key.trim().split(/\s+/).slice(2).join(' ')
     await post('/api/me/sshkey/add', { title: title || comment || texts.profile.key, key: key.trim() })
     report(texts.profile.keyAdded)
-    await changed(rowsKey)
+    await changed(keys.sshKeys)
   }
   return (
     <Dialog

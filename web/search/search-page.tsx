@@ -2,6 +2,7 @@
 import { useInfiniteQuery } from '@tanstack/preact-query'
 import { Link, useSearch } from 'wouter-preact'
 import { ApiError, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { EntryIcon } from '../entries/entry-icon.tsx'
 import { Failure } from '../components/failure.tsx'
 import { formatSize } from '../texts/format.ts'
@@ -19,7 +20,7 @@ const pageLength = 100
 export default function SearchPage({ me }: { readonly me: Me }) {
   const words = new URLSearchParams(useSearch()).get('words') ?? ''
   const { data, error, isFetching, hasNextPage, fetchNextPage, refetch } = useInfiniteQuery({
-    queryKey: ['search', words],
+    queryKey: keys.search(words),
     queryFn: ({ pageParam, signal }) =>
       post(
         '/api/fs/search',

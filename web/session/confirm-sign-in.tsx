@@ -3,6 +3,7 @@ import { useRef, useState } from 'preact/hooks'
 import { useQuery } from '@tanstack/preact-query'
 import { useLocation } from 'wouter-preact'
 import { ApiError, get, post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { question } from '../api/recent-sign-in.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { messageOf } from '../components/error-text.ts'
@@ -32,7 +33,7 @@ function Confirmation({ me, onAnswer }: ConfirmationProps) {
   const [refusal, setRefusal] = useState<string>()
   const passkeysOn = usePasskeysOn()
   const { data: passkeys } = useQuery({
-    queryKey: ['passkeys'],
+    queryKey: keys.passkeys,
     queryFn: () => get('/api/authn/getcredentials'),
     enabled: passkeysOn,
   })

@@ -1,19 +1,18 @@
 /** The way to the first steps, until an admin has finished or dismissed them. */
 import { Link, useLocation } from 'wouter-preact'
 import { get, post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { change, useRows } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
 
 const texts = textsOf('common', 'admin')
 
 const setting = 'first_run_done'
-const key = 'first run'
-
 /** The address of the page with the first steps. */
 const firstStepsAddress = '/@manage/start'
 
 export function FirstRun() {
-  const { data: isDone } = useRows(key, isFirstRunDone)
+  const { data: isDone } = useRows(keys.firstRun, isFirstRunDone)
   const [location] = useLocation()
   if (isDone !== false || location === firstStepsAddress) return null
   return (
@@ -35,5 +34,5 @@ async function isFirstRunDone(): Promise<boolean> {
 
 /** Stores that the first steps are not to be offered any more. */
 export function endFirstRun(): Promise<void> {
-  return change(key, post('/api/admin/setting/save', { settings: [{ key: setting, value: 'true' }] }))
+  return change(keys.firstRun, post('/api/admin/setting/save', { settings: [{ key: setting, value: 'true' }] }))
 }

@@ -2,7 +2,8 @@
 import { signal } from '@preact/signals'
 import { useQuery } from '@tanstack/preact-query'
 import { apiUrl, get, isSignedOut, post, type Data } from '../api/client.ts'
-import { queryClient } from '../api/queries.ts'
+import { keys } from '../api/keys.ts'
+import { isKeyOf, queryClient } from '../api/queries.ts'
 import { Role } from '../api/schema.ts'
 import { folderPasswords } from './folder-passwords.ts'
 import { clearNotices } from '../components/notices.tsx'
@@ -18,7 +19,7 @@ export const lastUser = signal<Me>()
 
 /** The user; the guest without a session; null if nobody is signed in and guests are not allowed. */
 export function useMe() {
-  return useQuery({ queryKey: ['me'], queryFn: who, staleTime: Infinity })
+  return useQuery({ queryKey: keys.me, queryFn: who, staleTime: Infinity })
 }
 
 async function who(): Promise<Me | null> {
@@ -49,7 +50,7 @@ export function signIn(fields: {
 /** As `signIn`, where `open` opens the session. */
 export async function signInBy(open: () => Promise<unknown>): Promise<void> {
   await open()
-  await queryClient.refetchQueries({ queryKey: ['me'] }, { throwOnError: true })
+  await queryClient.refetchQueries({ queryKey: keys.me }, { throwOnError: true })
   // What is kept of the same user may have failed, or changed meanwhile.
   void queryClient.invalidateQueries({ predicate: isOfUser })
 }
@@ -63,7 +64,7 @@ export async function signOut(): Promise<void> {
   }
   await get('/api/auth/logout')
   forgetUser()
-  await queryClient.resetQueries({ queryKey: ['me'] })
+  await queryClient.resetQueries({ queryKey: keys.me })
 }
 
 /** Keeps nothing for the user whose session has ended. */
@@ -80,5 +81,5 @@ function forgetEverything(): void {
 }
 
 function isOfUser({ queryKey }: { readonly queryKey: readonly unknown[] }): boolean {
-  return queryKey[0] !== 'me'
+  return !isKeyOf(queryKey, keys.me)
 }

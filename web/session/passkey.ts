@@ -1,6 +1,7 @@
 /** Passkeys: what the browser has an authenticator of the user do. */
 import { useQuery } from '@tanstack/preact-query'
 import { get, post, type Data } from '../api/client.ts'
+import { publicSettings } from '../api/queries.ts'
 import type { components } from '../api/schema.ts'
 import { textsOf } from '../texts/texts.ts'
 
@@ -16,7 +17,7 @@ type NewPasskey = components['schemas']['AuthnWebauthnFinishRegistrationFields']
 
 /** Whether the server accepts passkeys, and the browser can use them at this address. */
 export function usePasskeysOn(): boolean {
-  const { data } = useQuery({ queryKey: ['public settings'], queryFn: () => get('/api/public/settings') })
+  const { data } = useQuery(publicSettings)
   return data?.webauthn_login_enabled === 'true' && canUsePasskeys()
 }
 

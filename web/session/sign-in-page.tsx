@@ -2,7 +2,8 @@
 import { useQuery } from '@tanstack/preact-query'
 import { useEffect, useState } from 'preact/hooks'
 import { useLocation, useSearch } from 'wouter-preact'
-import { ApiError, get } from '../api/client.ts'
+import { ApiError } from '../api/client.ts'
+import { publicSettings } from '../api/queries.ts'
 import { messageOf } from '../components/error-text.ts'
 import { textOf } from '../components/form-values.ts'
 import { LanguageField } from '../components/language-field.tsx'
@@ -30,7 +31,7 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
   const isLocal = useSearch().split('&').includes('local')
   const singleSignOn = useSingleSignOn()
   const showsPassword = singleSignOn?.sso_only !== 'true' || isLocal
-  const { data: settings } = useQuery({ queryKey: ['public settings'], queryFn: () => get('/api/public/settings') })
+  const { data: settings } = useQuery(publicSettings)
   const title = settings?.site_title || texts.appName
   useEffect(() => {
     const before = document.title

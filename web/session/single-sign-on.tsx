@@ -1,10 +1,11 @@
 /** Signing in at a provider. */
 import { useQuery } from '@tanstack/preact-query'
-import { apiUrl, get } from '../api/client.ts'
+import { apiUrl } from '../api/client.ts'
+import { publicSettings } from '../api/queries.ts'
 
 /** The public settings of single sign-on; undefined unless it is on. */
 export function useSingleSignOn() {
-  const { data } = useQuery({ queryKey: ['public settings'], queryFn: () => get('/api/public/settings') })
+  const { data } = useQuery(publicSettings)
   return data?.sso_login_enabled === 'true' ? data : undefined
 }
 

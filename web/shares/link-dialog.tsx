@@ -1,6 +1,7 @@
 /** Shows how a share is reached: its link, also as a picture, its code, and its address as a drive. */
 import { useRef } from 'preact/hooks'
 import { get } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Copyable } from '../components/copyable.tsx'
 import { copyText } from '../components/copy-text.ts'
 import { Dialog } from '../components/dialog.tsx'
@@ -51,7 +52,7 @@ export function LinkDialog({ share, title, onClose }: LinkDialogProps) {
 }
 
 function Drive({ share: { id, pwd } }: { readonly share: Share }) {
-  const { data: access } = useRows('access', () => get('/api/me/access'))
+  const { data: access } = useRows(keys.access, () => get('/api/me/access'))
   const { shares } = texts
   if (access === undefined) return null
   return (

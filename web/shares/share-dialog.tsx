@@ -1,13 +1,14 @@
 /** Shares files and folders: first the form, then the link of the new share. */
 import { useRef, useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { inTree } from '../components/places.ts'
 import { changed } from '../components/rows.ts'
 import type { Me } from '../session/me.ts'
 import { textsOf } from '../texts/texts.ts'
 import { LinkDialog } from './link-dialog.tsx'
 import { ShareForm } from './share-form.tsx'
-import { namesOf, sentShare, sharesKey, type EditedShare, type Share } from './share.ts'
+import { namesOf, sentShare, type EditedShare, type Share } from './share.ts'
 
 const texts = textsOf('shares')
 
@@ -26,7 +27,7 @@ export function ShareDialog({ me, paths, hasFiles, onClose }: ShareDialogProps) 
   async function create(edited: EditedShare): Promise<void> {
     const files = paths.map((path) => inTree(me, path))
     made.current = await post('/api/share/create', { files, id: edited.id, ...sentShare(edited) })
-    await changed(sharesKey)
+    await changed(keys.shares)
   }
   if (shown) return <LinkDialog share={shown} title={texts.shares.made} onClose={onClose} />
   return (

@@ -9,9 +9,6 @@ const texts = textsOf('common', 'files', 'shares')
 
 export type Share = Data<'/api/share/list'>['content'][number]
 
-/** The key of the list of shares. */
-export const sharesKey = 'shares'
-
 /** What a form changes. Numbers are texts as they are typed; empty: no limit. */
 export interface EditedShare {
   readonly mode: ShareMode

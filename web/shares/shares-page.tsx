@@ -2,6 +2,7 @@
 import { useInfiniteQuery } from '@tanstack/preact-query'
 import { useRef, useState } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { ShareMode } from '../api/schema.ts'
 import { copyText } from '../components/copy-text.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
@@ -17,7 +18,7 @@ import { isAdmin, type Me } from '../session/me.ts'
 import { textsOf } from '../texts/texts.ts'
 import { LinkDialog } from './link-dialog.tsx'
 import { ShareForm } from './share-form.tsx'
-import { namesOf, sentShare, shareLink, sharesKey, type EditedShare, type Share } from './share.ts'
+import { namesOf, sentShare, shareLink, type EditedShare, type Share } from './share.ts'
 import '../styles/lists.css'
 
 const texts = textsOf('common', 'files', 'shares')
@@ -32,7 +33,7 @@ interface OpenDialog {
 
 export default function SharesPage({ me }: { readonly me: Me }) {
   const { data, error, isFetching, hasNextPage, fetchNextPage, refetch } = useInfiniteQuery({
-    queryKey: [sharesKey],
+    queryKey: keys.shares,
     queryFn: ({ pageParam, signal }) => post('/api/share/list', { page: pageParam, per_page: pageLength }, { signal }),
     initialPageParam: 1,
     getNextPageParam: (last, _, page) => (last.content.length < pageLength ? undefined : page + 1),
@@ -69,7 +70,7 @@ export default function SharesPage({ me }: { readonly me: Me }) {
               <RowButton
                 text={share.disabled ? shares.enable : shares.disable}
                 share={share}
-                onClick={() => void change(sharesKey, setDisabled(share, !share.disabled))}
+                onClick={() => void change(keys.shares, setDisabled(share, !share.disabled))}
               />
               <RowButton text={texts.files.remove} share={share} onClick={() => setDialog({ kind: 'delete', share })} />
             </>
@@ -99,7 +100,7 @@ export default function SharesPage({ me }: { readonly me: Me }) {
           title={shares.deleteTitle}
           warning={shares.deleteWarning(namesOf(dialog.share.files))}
           onClose={close}
-          onDelete={() => change(sharesKey, post('/api/share/delete', undefined, { query: { id: dialog.share.id } }))}
+          onDelete={() => change(keys.shares, post('/api/share/delete', undefined, { query: { id: dialog.share.id } }))}
         />
       )}
     </Page>
@@ -168,5 +169,5 @@ async function save({ id }: Share, edited: EditedShare): Promise<void> {
   const { files, disabled, order_by, order_direction, extract_folder } = await get('/api/share/get', { query: { id } })
   const kept = { files, accessed: null, disabled, order_by, order_direction, extract_folder }
   await post('/api/share/update', { id, new_id: edited.id, ...kept, ...sentShare(edited) })
-  await changed(sharesKey)
+  await changed(keys.shares)
 }

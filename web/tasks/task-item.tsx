@@ -1,13 +1,14 @@
 /** A task with its progress, and what can be done with it. */
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { TaskState } from '../api/schema.ts'
 import { formatSize, formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { reporting } from '../components/notices.tsx'
 import { change } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
-import { isUnfinished, rowsKey, type Task, type TaskApi } from './task.ts'
+import { isUnfinished, type Task, type TaskApi } from './task.ts'
 
 const texts = textsOf('common', 'tasks')
 
@@ -42,7 +43,7 @@ export function TaskItem({ api, task }: TaskProps) {
 function TaskButtons({ api, task }: TaskProps) {
   const { kind, id, name, state } = task
   const act = (verb: 'cancel' | 'retry' | 'delete') => () =>
-    void change(rowsKey, post(`${api}/{kind}/${verb}`, undefined, { params: { kind }, query: { tid: id } }))
+    void change(keys.tasks(), post(`${api}/{kind}/${verb}`, undefined, { params: { kind }, query: { tid: id } }))
   if (isUnfinished(task)) {
     return state === TaskState.canceling ? null : <NamedButton text={texts.cancel} of={name} onClick={act('cancel')} />
   }

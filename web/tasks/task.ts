@@ -9,9 +9,6 @@ export type TaskApi = '/api/task' | '/api/admin/task'
 
 export type Task = Data<'/api/task/{kind}/undone'>[number] & { readonly kind: TaskKind }
 
-/** The key under which the tasks are kept. */
-export const rowsKey = 'tasks'
-
 const { pending, running, canceling, waiting } = TaskState
 const unfinished: readonly TaskState[] = [pending, running, canceling, waiting]
 

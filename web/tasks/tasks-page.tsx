@@ -2,13 +2,14 @@
 import { useQueries } from '@tanstack/preact-query'
 import { useEffect, useRef } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Failure } from '../components/failure.tsx'
 import { Page } from '../components/page.tsx'
 import { change, changed } from '../components/rows.ts'
 import { isAdmin, type Me } from '../session/me.ts'
 import { textsOf } from '../texts/texts.ts'
 import { TaskItem } from './task-item.tsx'
-import { isUnfinished, kinds, rowsKey, type Task, type TaskApi } from './task.ts'
+import { isUnfinished, kinds, type Task, type TaskApi } from './task.ts'
 import '../styles/lists.css'
 
 const texts = textsOf('common', 'tasks')
@@ -21,7 +22,7 @@ export default function TasksPage({ me }: { readonly me: Me }) {
   const lists = useQueries({
     queries: kinds.flatMap((kind) =>
       (['undone', 'done'] as const).map((part) => ({
-        queryKey: [rowsKey, kind, part],
+        queryKey: keys.tasks(kind, part),
         queryFn: async ({ signal }: { signal: AbortSignal }) =>
           (await get(`${api}/{kind}/${part}`, { params: { kind }, signal })).map((task) => ({ ...task, kind })),
         refetchInterval: pollInterval[part],
@@ -53,7 +54,7 @@ export default function TasksPage({ me }: { readonly me: Me }) {
 function useRefreshAtEnd(count: number): void {
   const before = useRef(count)
   useEffect(() => {
-    if (count < before.current) void changed(rowsKey)
+    if (count < before.current) void changed(keys.tasks())
     before.current = count
   }, [count])
 }
@@ -65,7 +66,7 @@ function byEnd(one: Task, other: Task): number {
 
 function clear(api: TaskApi): Promise<void> {
   const cleared = kinds.map((kind) => post(`${api}/{kind}/clear_done`, undefined, { params: { kind } }))
-  return change(rowsKey, Promise.all(cleared))
+  return change(keys.tasks(), Promise.all(cleared))
 }
 
 interface TaskListProps {

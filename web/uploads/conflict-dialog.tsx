@@ -5,6 +5,7 @@
 import { useQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { shareTop } from '../components/places.ts'
@@ -19,7 +20,7 @@ export function ConflictDialog({ upload }: { readonly upload: Upload }) {
   const [toAll, setToAll] = useState(false)
   const { wantedPath: path, file } = upload
   const { data: existing } = useQuery({
-    queryKey: ['existing', path],
+    queryKey: keys.existing(path),
     queryFn: ({ signal }) => post('/api/fs/get', { path, password: folderPasswords.of(path) }, { signal }),
   })
   const choose = (choice: ConflictChoice) => resolveConflict(upload, choice, toAll)

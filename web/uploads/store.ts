@@ -1,6 +1,6 @@
 /** Storing an upload: as a folder, as the body of one request, or in parts. */
-import { get, post } from '../api/client.ts'
-import { queryClient } from '../api/queries.ts'
+import { post } from '../api/client.ts'
+import { publicSettings, queryClient } from '../api/queries.ts'
 import { shareTop } from '../components/places.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { conflict, isConflict, numberedPath } from './conflict.ts'
@@ -47,8 +47,7 @@ async function send(upload: Upload, overwrite: boolean, signal: AbortSignal, onS
 /** Whether the server accepts uploads in parts. In a share it takes none. */
 async function takesParts(): Promise<boolean> {
   const settings = await queryClient.query({
-    queryKey: ['public settings'],
-    queryFn: () => get('/api/public/settings'),
+    ...publicSettings,
     staleTime: 60_000,
   })
   return settings.multipart_enabled === 'true'

@@ -1,6 +1,7 @@
 /** Who did what to a file or folder, when, and for administrators from where. */
 import { useInfiniteQuery } from '@tanstack/preact-query'
 import { post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { actorText, kindText, originText } from '../components/event-text.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
@@ -17,7 +18,7 @@ type HistoryEvent = Data<'/api/fs/history'>['content'][number]
 
 export function HistoryDialog({ path, onClose }: { readonly path: string; readonly onClose: () => void }) {
   const { data, error, isFetching, hasNextPage, fetchNextPage } = useInfiniteQuery({
-    queryKey: ['history', path],
+    queryKey: keys.history(path),
     queryFn: ({ pageParam, signal }) =>
       post('/api/fs/history', { path, password: folderPasswords.of(path), cursor: pageParam }, { signal }),
     initialPageParam: '',

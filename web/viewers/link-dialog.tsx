@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/preact-query'
 import { useId, useRef, useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { copyText } from '../components/copy-text.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { messageOf } from '../components/error-text.ts'
@@ -30,7 +31,7 @@ export function LinkDialog({
   const [validity, setValidity] = useState<Validity>('week')
   const file = joined(path, name)
   const { data: link, error } = useQuery({
-    queryKey: ['link', file, validity],
+    queryKey: keys.link(file, validity),
     queryFn: () =>
       post('/api/fs/share_link', { path: file, password: folderPasswords.of(path), expires_in: validities[validity] }),
     // Each dialog makes a link of its own, whose time begins now.

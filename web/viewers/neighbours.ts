@@ -1,6 +1,7 @@
 /** The pictures beside a picture in its folder. */
 import { useQuery } from '@tanstack/preact-query'
 import { post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { sorting } from '../entries/folder.ts'
 import { useSource } from '../entries/source.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
@@ -25,7 +26,7 @@ export function useNeighbours(path: string): Neighbours {
   const folder = parentOf(path)
   const order = sorting.value
   const { data } = useQuery({
-    queryKey: ['pictures', folder, order],
+    queryKey: keys.pictures(folder, order),
     queryFn: ({ signal }) => picturesIn(folder, order, signal),
     staleTime,
     // There is nothing beside what is shared alone.

@@ -1,6 +1,7 @@
 /** An editor that saves a text file only if nobody else has changed it meanwhile. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, putFile } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { queryClient } from '../api/queries.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { showChanges } from '../entries/folder.ts'
@@ -42,7 +43,7 @@ export function TextEditor({ path, name, loaded, readOnly }: TextEditorProps) {
       const etag = await store(path, edited, saved.etag)
       setSaved({ text: edited, etag })
       report(texts.look.saved)
-      await Promise.all([showChanges(parentOf(path)), queryClient.invalidateQueries({ queryKey: ['entry', path] })])
+      await Promise.all([showChanges(parentOf(path)), queryClient.invalidateQueries({ queryKey: keys.entry(path) })])
     } catch (error) {
       const isConflict = error instanceof ApiError && error.error === 'precondition_failed'
       reportFailure(isConflict ? new Error(texts.look.conflict) : error)

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Right } from '../api/schema.ts'
 import { useSource } from '../entries/source.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
@@ -32,12 +33,12 @@ export default function TextView({ path, source, name, isMarkdown }: TextViewPro
   // Loaded once, so that nothing takes the place of what the user has edited.
   const once = { staleTime: 'static', gcTime: 0 } as const
   const { data: loaded, error } = useQuery({
-    queryKey: ['text', path],
+    queryKey: keys.text(path),
     queryFn: ({ signal }) => loadText(source, signal),
     ...once,
   })
   const { data: mayWrite, isPending } = useQuery({
-    queryKey: ['may write', folder],
+    queryKey: keys.mayWrite(folder),
     queryFn: () => !isAlone && mayWriteIn(folder),
     ...once,
   })

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/preact-query'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { Link, useLocation } from 'wouter-preact'
-import { get } from '../api/client.ts'
+import { publicSettings } from '../api/queries.ts'
 import { ShareMode } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
 import { LanguageField } from '../components/language-field.tsx'
@@ -23,7 +23,7 @@ export default function SharePage() {
   useLocation()
   const path = currentPath()
   const top = shareTop(path) ?? path
-  const { data: settings } = useQuery({ queryKey: ['public settings'], queryFn: () => get('/api/public/settings') })
+  const { data: settings } = useQuery(publicSettings)
   // Whoever has signed in here may still upload something to the tree.
   const username = lastUser.value?.username ?? ''
   return (

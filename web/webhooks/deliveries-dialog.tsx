@@ -2,6 +2,7 @@
 import { useInfiniteQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
 import { get, post, type Data } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { messageOf } from '../components/error-text.ts'
 import { Failure } from '../components/failure.tsx'
@@ -10,7 +11,7 @@ import { NamedButton } from '../components/named-button.tsx'
 import { changed } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
 import { textsOf } from '../texts/texts.ts'
-import { webhooksKey, type Webhook } from './webhook.ts'
+import type { Webhook } from './webhook.ts'
 
 const texts = textsOf('common', 'audit', 'webhooks')
 
@@ -29,9 +30,8 @@ interface DeliveriesDialogProps {
 
 export function DeliveriesDialog({ hook: { id, name, enabled }, onClose }: DeliveriesDialogProps) {
   const [state, setState] = useState<State>('failed')
-  const key = `deliveries ${id}`
   const { data, error, isFetching, hasNextPage, fetchNextPage } = useInfiniteQuery({
-    queryKey: [key, state],
+    queryKey: keys.deliveries(id, state),
     queryFn: ({ pageParam }) =>
       get('/api/admin/webhook/deliveries', { query: { id, after: pageParam, failed: state === 'failed' } }),
     initialPageParam: 0,
@@ -50,7 +50,7 @@ export function DeliveriesDialog({ hook: { id, name, enabled }, onClose }: Deliv
     } catch (failure) {
       setOutcome(messageOf(failure))
     }
-    await Promise.all([changed(key), changed(webhooksKey)])
+    await Promise.all([changed(keys.deliveries(id)), changed(keys.webhooks)])
   }
   return (
     <Dialog title={webhooks.failuresTitle(name)} wide onClose={onClose}>

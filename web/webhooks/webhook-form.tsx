@@ -1,13 +1,14 @@
 /** The form of a webhook. */
 import { useState } from 'preact/hooks'
 import { post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Check } from '../components/check.tsx'
 import { ChoiceList } from '../components/choice-list.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { linesOf } from '../components/form-values.ts'
 import { changed } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
-import { chosenText, offeredKinds, webhooksKey, type Webhook } from './webhook.ts'
+import { chosenText, offeredKinds, type Webhook } from './webhook.ts'
 
 const texts = textsOf('common', 'webhooks')
 
@@ -32,7 +33,7 @@ export function WebhookForm({ hook, onSecret, onClose }: WebhookFormProps) {
     const fields = { name, url, kinds: [...kinds], paths: linesOf(paths), enabled }
     if (hook) await post('/api/admin/webhook/update', { id: hook.id, ...fields })
     else onSecret((await post('/api/admin/webhook/create', fields)).secret)
-    await changed(webhooksKey)
+    await changed(keys.webhooks)
   }
   return (
     <Dialog

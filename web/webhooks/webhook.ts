@@ -8,9 +8,6 @@ const texts = textsOf('events', 'audit')
 
 export type Webhook = Data<'/api/admin/webhook/list'>['content'][number]
 
-/** What the pages of the list are shown under. */
-export const webhooksKey = 'webhooks'
-
 /** The beginnings of kinds that can be chosen, by the group that names them. */
 const beginnings = {
   'file.*': 'files',

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { Link } from 'wouter-preact'
 import { get, post } from '../api/client.ts'
+import { keys } from '../api/keys.ts'
 import { Copyable } from '../components/copyable.tsx'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Dialog } from '../components/dialog.tsx'
@@ -14,7 +15,7 @@ import { Table } from '../components/table.tsx'
 import { textsOf } from '../texts/texts.ts'
 import { DeliveriesDialog } from './deliveries-dialog.tsx'
 import { WebhookForm } from './webhook-form.tsx'
-import { chosenText, webhooksKey, type Webhook } from './webhook.ts'
+import { chosenText, type Webhook } from './webhook.ts'
 
 const texts = textsOf('common', 'files', 'webhooks')
 
@@ -28,7 +29,7 @@ interface OpenDialog {
 }
 
 export function WebhooksPage() {
-  const { data, error, refetch } = useRows(webhooksKey, () => get('/api/admin/webhook/list'))
+  const { data, error, refetch } = useRows(keys.webhooks, () => get('/api/admin/webhook/list'))
   const [dialog, setDialog] = useState<OpenDialog | 'new'>()
   const [secret, setSecret] = useState<string>()
   const { webhooks } = texts
@@ -38,7 +39,7 @@ export function WebhooksPage() {
   const nowOf = (hook: Webhook) => data?.content.find(({ id }) => id === hook.id) ?? hook
   async function rotate({ id }: Webhook): Promise<void> {
     const made = await post('/api/admin/webhook/rotate', undefined, { query: { id } })
-    await changed(webhooksKey)
+    await changed(keys.webhooks)
     setSecret(made.secret)
   }
   return (
@@ -84,7 +85,7 @@ export function WebhooksPage() {
           warning={webhooks.deleteWarning(open.hook.name)}
           onClose={close}
           onDelete={() =>
-            change(webhooksKey, post('/api/admin/webhook/delete', undefined, { query: { id: open.hook.id } }))
+            change(keys.webhooks, post('/api/admin/webhook/delete', undefined, { query: { id: open.hook.id } }))
           }
         />
       )}
@@ -130,7 +131,7 @@ interface ActionsProps {
 function Actions({ hook: { id, name, enabled }, onDialog }: ActionsProps) {
   const { webhooks } = texts
   const button = (text: string, onClick: () => void) => <NamedButton text={text} of={name} onClick={onClick} />
-  const switched = () => change(webhooksKey, post('/api/admin/webhook/update', { id, enabled: !enabled }))
+  const switched = () => change(keys.webhooks, post('/api/admin/webhook/update', { id, enabled: !enabled }))
   async function test(): Promise<void> {
     const { error, milliseconds } = await post('/api/admin/webhook/test', undefined, { query: { id } })
     if (error === null) report(webhooks.tested(name, milliseconds))
