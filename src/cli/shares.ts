@@ -358,7 +358,7 @@ async function inShares(flags: CommonFlags, work: (opened: OpenedShares) => Prom
     // Imported lazily: other commands start faster without them.
     const mirror = await import('../shares/shares.js')
     const byDatabase = await import('../shares/by-database.js')
-    const shares = await mirror.Shares.load({ store, foldedPath: () => undefined, onChanged: () => undefined })
+    const shares = await mirror.Shares.load({ store, foldedPath: () => undefined })
     const policies = { rules: await Rules.load(store), grants: await Grants.load(store) }
     await work(new OpenedShares(folder, shares, byDatabase, policies, await store.storages.all()))
   })
