@@ -4,53 +4,27 @@ import type { Audit } from '../audit/audit.js'
 import { FairQueue } from '../accounts/fair-queue.js'
 import type { ConsoleSessionRow } from '../accounts/console-sessions.js'
 import type { SignInProof, Proved } from '../accounts/proof.js'
-import type { ShownIdentity } from '../accounts/identities.js'
 import { identityRefused, providerSignInExpired } from '../accounts/errors.js'
 import { digestOf, newSecret } from '../accounts/random-secrets.js'
-import { timingSafeEqualText } from '../accounts/timing-safe-text.js'
 import { GatewayError, isGatewayError, hasDetail } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import type { Egress } from '../contract/driver-env.js'
 import type { IdentityRow } from '../database/identities.js'
-import type { SignInPurpose } from '../database/pending-sign-ins.js'
 import type { Store } from '../database/tables.js'
 import { networkOf } from '../net/addresses.js'
-import { PendingSignIns } from './pending-sign-ins.js'
+import {
+  BrowserSignIns,
+  pendingTime,
+  type AwaitingCode,
+  type Begun,
+  type SsoBrowser,
+  type SsoMethod,
+} from './browser-sign-ins.js'
 import { isTwoStep } from './claims.js'
 import { ProviderAccounts, shownIdentity } from './provider-accounts.js'
 import { providerFacts, type SsoSettings } from './provider-facts.js'
 import { ProviderSessions } from './provider-sessions.js'
 import type { Provider, ProviderAnswer, SignInChecks } from './provider.js'
-
-/**
- * What a sign-in at the provider leads to: a token, an id to link, a session of the console, a link to the user of one,
- * or the confirmation of one.
- */
-export type SsoMethod = 'sso_get_token' | 'get_sso_id' | 'console' | 'link' | 'confirm'
-
-/** The browser that signs in. */
-export interface SsoBrowser {
-  /** The secret that it has in a cookie; undefined if it has none. */
-  readonly secret: string | undefined
-  /** Its address, without port. */
-  readonly address: string
-  readonly userAgent: string
-}
-
-interface Begun {
-  readonly method: SsoMethod
-  /** The provider that it was begun at. */
-  readonly issuer: string
-  readonly redirectUri: string
-  readonly nonce: string
-  readonly verifier: string
-  /** SHA-256 of the secret of the browser. */
-  readonly browser: string
-  /** The id of the session of the console whose user links an identity, or confirms the session. */
-  readonly session?: number | undefined
-  /** The page of the console where the user goes on. */
-  readonly after: string
-}
 
 type Beginning = Pick<Begun, 'method' | 'redirectUri' | 'session' | 'after'>
 
@@ -59,22 +33,6 @@ interface BegunPage {
   readonly page: URL
   /** What the browser must have in a cookie. */
   readonly secret: string
-}
-
-/** A sign-in that lacks the code of the account. */
-interface AwaitingCode {
-  readonly begun: Begun
-  readonly identityId: number
-  /** When the user has signed in at the provider, in milliseconds since 1970. */
-  readonly authTime: number | undefined
-  /** What opens its session in `ProviderSessions`. Undefined if it confirms a session. */
-  readonly reserved?: string | undefined
-}
-
-/** An identity that a user may link to an account by sending its id back. */
-interface Linkable {
-  readonly browser: string
-  readonly shown: ShownIdentity
 }
 
 export type SsoOutcome = { readonly method: SsoMethod; readonly after: string } & (
@@ -86,8 +44,6 @@ export type SsoOutcome = { readonly method: SsoMethod; readonly after: string } 
   | { readonly kind: 'code'; readonly secret: string }
 )
 
-/** Milliseconds for which a sign-in may take, and for which an identity may be linked. */
-const pendingTime = 10 * 60_000
 /** Codes that are redeemed at the provider at once, and those of one network. Others wait. */
 const maxRunning = { all: 8, network: 4 }
 /** The beginning of the ids by which identities are linked, which no subject of an identity is taken for. */
@@ -110,23 +66,22 @@ interface SingleSignOnOptions {
 export class SingleSignOn {
   #provider: Provider | undefined
   readonly #accounts: ProviderAccounts
-  readonly #pending: PendingSignIns
+  readonly #pending: BrowserSignIns
   readonly #sessions: ProviderSessions
   readonly #now: () => number
   readonly #queue = new FairQueue(undefined, maxRunning.all, maxRunning.network)
 
   constructor(private readonly options: SingleSignOnOptions) {
     this.#now = options.now ?? Date.now
-    this.#pending = new PendingSignIns(options.store.pendingSignIns, this.#now)
+    this.#pending = new BrowserSignIns(options.store.pendingSignIns, this.#now)
     this.#accounts = new ProviderAccounts(options)
     this.#sessions = new ProviderSessions(options)
   }
 
   /**
-   * Begins a sign-in.
-   * `session`: that of the console whose user links an identity, or confirms it. `fresh`: the user must sign in at the
-   * provider, if that was more than ten minutes ago; also for a confirmation. Rejects with the details `provider_off`
-   * and `provider_failed`, with `throttled` if the network has begun too many, and with `aborted`.
+   * Begins a sign-in. `session`: that of the console whose user links an identity, or confirms it. `fresh`: the user
+   * must sign in at the provider, if that was more than ten minutes ago; also for a confirmation. Rejects with the
+   * details `provider_off` and `provider_failed`, with `throttled` if the network has begun too many, and with `aborted`.
    */
   begin(begin: Beginning, browser: SsoBrowser, fresh: boolean, signal?: AbortSignal): Promise<BegunPage> {
     return this.#logged(browser, () => this.#begin(begin, browser, fresh, signal))
@@ -138,7 +93,7 @@ export class SingleSignOn {
     fresh: boolean,
     signal: AbortSignal | undefined,
   ): Promise<BegunPage> {
-    this.#pending.count(browser.address)
+    this.#pending.count(browser)
     const facts = providerFacts(this.options.settings)
     if (method === 'confirm' && facts.kind === 'oauth') {
       const reason = 'GitHub does not say when it has asked for a password'
@@ -150,7 +105,7 @@ export class SingleSignOn {
     const page = await provider.signInPage(facts, redirectUri, checks, { fresh: fresh || method === 'confirm', signal })
     const [{ issuer }, { nonce, verifier }] = [facts, checks]
     const begun: Begun = { method, issuer, redirectUri, nonce, verifier, browser: digestOf(secret), session, after }
-    await this.#keep('provider', browser, begun, checks.state)
+    await this.#pending.keep('provider', browser, begun, checks.state)
     return { page, secret }
   }
 
@@ -166,7 +121,7 @@ export class SingleSignOn {
   async #complete(query: URLSearchParams, browser: SsoBrowser, signal: AbortSignal | undefined): Promise<SsoOutcome> {
     const facts = providerFacts(this.options.settings)
     const state = query.get('state') ?? ''
-    const begun = await this.#take<Begun>('provider', state, browser)
+    const begun = await this.#pending.take('provider', state, browser)
     const { method, after, issuer, nonce, verifier, redirectUri } = begun
     // The code would be sent to another provider than the one that has made it.
     if (issuer !== facts.issuer) throw providerSignInExpired()
@@ -189,7 +144,7 @@ export class SingleSignOn {
     if (method === 'get_sso_id') {
       const shown = shownIdentity(await redeem())
       const id = linkPrefix + newSecret()
-      await this.#keep('provider-link', browser, { browser: begun.browser, shown } satisfies Linkable, id)
+      await this.#pending.keep('provider-link', browser, { browser: begun.browser, shown }, id)
       return { method, after, kind: 'linkable', id }
     }
     let awaiting: Omit<AwaitingCode, 'begun'> | undefined
@@ -213,7 +168,7 @@ export class SingleSignOn {
 
   /** Completes a sign-in with the code of the account. `secret`: what `complete` has resolved to. Rejects as that. */
   async completeWithCode(secret: string, code: string, browser: SsoBrowser): Promise<SsoOutcome> {
-    const awaiting = await this.#take<AwaitingCode>('provider-code', secret, browser)
+    const awaiting = await this.#pending.take('provider-code', secret, browser)
     const { kind } = this.#identity(awaiting)
     const prove = () => Promise.resolve(this.#proved(awaiting, false))
     return this.#signIn(awaiting.begun, browser, { kind, prove, code }, () => awaiting)
@@ -239,7 +194,7 @@ export class SingleSignOn {
     } catch (error) {
       const known = awaiting()
       if (!isGatewayError(error) || !hasDetail(error, 'code_required') || known === undefined) throw error
-      const secret = await this.#keep('provider-code', browser, { begun, ...known } satisfies AwaitingCode)
+      const secret = await this.#pending.keep('provider-code', browser, { begun, ...known })
       return { method, after, kind: 'code', secret }
     }
   }
@@ -304,7 +259,7 @@ export class SingleSignOn {
    * `provider_sign_in_expired` and `identity_refused`.
    */
   async link(userId: number, id: string, browser: SsoBrowser): Promise<void> {
-    const { shown } = await this.#take<Linkable>('provider-link', id, browser)
+    const { shown } = await this.#pending.take('provider-link', id, browser)
     await this.#accounts.link(userId, shown)
   }
 
@@ -344,24 +299,6 @@ export class SingleSignOn {
     const request = await (await this.#loaded()).logoutRequest(facts, logoutToken)
     const sessions = await this.#sessions.endBy(request)
     this.options.log.info({ issuer: request.issuer, sessions }, 'the provider has ended sessions')
-  }
-
-  #keep(purpose: SignInPurpose, { address }: SsoBrowser, data: object, secret?: string): Promise<string> {
-    return this.#pending.begin(purpose, { address, data, time: pendingTime }, secret)
-  }
-
-  /** What `#keep` has kept, once, for the browser that began it. */
-  async #take<T extends { readonly browser: string } | { readonly begun: Begun }>(
-    purpose: SignInPurpose,
-    secret: string,
-    { secret: cookie = '' }: SsoBrowser,
-  ): Promise<T> {
-    const data = await this.#pending.take<T>(purpose, secret)
-    const browser = data && ('browser' in data ? data.browser : data.begun.browser)
-    if (data === undefined || browser === undefined || !timingSafeEqualText(digestOf(cookie), browser)) {
-      throw providerSignInExpired()
-    }
-    return data
   }
 
   /**

@@ -1,7 +1,7 @@
 /** Sessions of the console that are confirmed at the provider, and sign-ins during which something else changes. */
 import { generateSync } from 'otplib'
 import t, { type Test } from 'tap'
-import type { SsoMethod } from '../../src/sign-in/single-sign-on.js'
+import type { SsoMethod } from '../../src/sign-in/browser-sign-ins.js'
 import { until } from '../until.js'
 import { Browser } from './browser.js'
 import { LyingProvider } from './lying-provider.js'

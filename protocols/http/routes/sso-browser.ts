@@ -1,6 +1,6 @@
 /** The parts of requests of single sign-on: the browser, its session, and the pages that it gets. */
 import type { Principal } from '../../../src/accounts/principal.js'
-import type { SsoBrowser, SsoMethod } from '../../../src/sign-in/single-sign-on.js'
+import type { SsoBrowser, SsoMethod } from '../../../src/sign-in/browser-sign-ins.js'
 import { cookieOf, hostCookieName, setCookie } from '../api/cookies.js'
 import type { Refusal } from '../api/endpoint.js'
 import { logUnexpected, refused, toErrorResponse } from '../api/errors.js'

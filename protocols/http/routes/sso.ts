@@ -1,7 +1,8 @@
 /** Single sign-on: sign-ins at a provider, and links of identities to accounts. */
 import { z } from 'zod'
 import { isGatewayError } from '../../../src/base/errors.js'
-import type { SsoMethod, SsoOutcome } from '../../../src/sign-in/single-sign-on.js'
+import type { SsoMethod } from '../../../src/sign-in/browser-sign-ins.js'
+import type { SsoOutcome } from '../../../src/sign-in/single-sign-on.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { ApiError, refused } from '../api/errors.js'
 import { oneTimeCode, queryText, requiredText, signInBodyLimit, text } from '../api/fields.js'
