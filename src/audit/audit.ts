@@ -85,6 +85,8 @@ export class Audit {
   readonly #groups: Group[] = []
   /** The last one, which gets the next event. */
   #open: Group | undefined
+  /** An empty file, for the next group. */
+  #spare: JournalFile | undefined
   #files = 0
   /** Events in memory, those of them that are in no file, all that wait for the database, and bytes of the files. */
   #held = 0
@@ -186,6 +188,9 @@ export class Audit {
     await this.#store()
     clearTimeout(this.#timer)
     for (const { file } of this.#groups) await file.close()
+    const spare = this.#spare
+    this.#spare = undefined
+    if (spare) await this.#release(spare)
     this.#lost += this.#unwritten
     if (this.#lost > 0) this.#options.log.error({ lost: this.#lost }, 'events of the audit were lost')
   }
@@ -242,11 +247,19 @@ export class Audit {
   #openGroup(): Group {
     const open = this.#open
     if (open && open.events.length + open.others < limits.file) return open
-    const { folder, instance } = this.#options
-    const file = new JournalFile(join(folder, `${instance.name}-${this.#files++}.ndjson`))
+    const spare = this.#spare
+    this.#spare = undefined
+    // Lines in a file that somebody has removed would not outlive the process.
+    const file = spare?.exists === true ? spare : this.#newFile()
+    if (file !== spare) void spare?.close()
     const group = { file, events: [], written: 0, others: 0 }
     this.#groups.push(group)
     return (this.#open = group)
+  }
+
+  #newFile(): JournalFile {
+    const { folder, instance } = this.#options
+    return new JournalFile(join(folder, `${instance.name}-${this.#files++}.ndjson`))
   }
 
   /** Appends the line of the first event of the group that is not in its file. False if that is not possible. */
@@ -319,9 +332,20 @@ export class Audit {
       this.#unwritten -= events.length - group.written
       this.#waiting -= events.length + others
       this.#bytes -= file.size
-      await file.remove().catch((error: unknown) => {
-        this.#options.log.warn({ err: error, file: file.path }, 'failed to remove a file of the audit')
-      })
+      await this.#release(file)
+    }
+  }
+
+  /** Gives a file whose events are stored to the next group, unless that has one. */
+  async #release(file: JournalFile): Promise<void> {
+    try {
+      if (this.#closing.signal.aborted || this.#spare !== undefined) await file.remove()
+      else {
+        await file.empty()
+        this.#spare = file
+      }
+    } catch (error) {
+      this.#options.log.warn({ err: error, file: file.path }, 'failed to empty or remove a file of the audit')
     }
   }
 

@@ -75,6 +75,12 @@ function stored(path: string, fields: Partial<EventFacts> = {}): EventFacts {
   }
 }
 
+/** Whether there is one file at most, which is empty. */
+async function isWithoutLines({ folder }: World): Promise<boolean> {
+  const [name, ...others] = await readdir(folder)
+  return others.length === 0 && (name === undefined || (await stat(join(folder, name))).size === 0)
+}
+
 const paths = ({ stored }: World) => [...stored.values()].map(({ path }) => path)
 
 void t.test('ids sort in their order, whatever the clock does', (t) => {
@@ -97,8 +103,21 @@ void t.test('an event is in the file when record() returns, and in the table soo
   t.equal((await stat(file)).mode & 0o777, 0o600)
   t.equal((await stat(world.folder)).mode & 0o777, 0o700)
   t.ok(await until(() => world.stored.size === 1))
-  t.ok(await until(async () => (await readdir(world.folder)).length === 0))
+  t.ok(await until(() => isWithoutLines(world)))
   t.same(paths(world), ['/a'])
+
+  void audit.record(stored('/b'))
+  t.same(await readdir(world.folder), [name], 'the file is used again')
+  t.match(JSON.parse(await readFile(file, 'utf8')), { path: '/b' })
+  t.ok(await until(() => world.stored.size === 2))
+  t.ok(await until(() => isWithoutLines(world)))
+  await rm(file)
+  void audit.record(stored('/c'))
+  const [other = ''] = await readdir(world.folder)
+  t.match(JSON.parse(await readFile(join(world.folder, other), 'utf8')), { path: '/c' }, 'there is another file')
+  await audit.close()
+  t.same(await readdir(world.folder), [])
+  t.same(paths(world), ['/a', '/b', '/c'])
 })
 
 void t.test('the lines of a process that has ended are stored once, and torn ones are left out', async (t) => {
@@ -140,7 +159,7 @@ void t.test('while the table cannot be written, events wait in their files, in o
     Array.from({ length: count }, (_, number) => `/${number}`),
   )
   t.ok(Math.max(...world.groups) <= 1000, 'in transactions that are not long')
-  t.ok(await until(async () => (await readdir(world.folder)).length === 0))
+  t.ok(await until(() => isWithoutLines(world)))
 })
 
 void t.test('when somebody removes the files, what memory has is stored, and the rest is counted', async (t) => {

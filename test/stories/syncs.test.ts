@@ -118,7 +118,15 @@ void t.test(
     })
     t.ok(audited < files / 2, `the audit syncs groups, not each file: ${audited} times`)
     await admin.post('/api/admin/setting/save', [{ key: 'audit_enabled', value: 'false' }])
-    await until(async () => (await readdir(join(daemon.dataFolder, 'audit'))).length === 0)
+    const sizeOf = (name: string) =>
+      stat(join(daemon.dataFolder, 'audit', name)).then(
+        ({ size }) => size,
+        () => 0,
+      )
+    await until(async () => {
+      const sizes = await Promise.all((await readdir(join(daemon.dataFolder, 'audit'))).map(sizeOf))
+      return sizes.every((size) => size === 0)
+    })
     for (const client of await connectAll(daemon, { username: 'admin', password: daemon.adminPassword })) {
       const at = (name: string) => `/${client.protocol}/${name}`
       const work = async () => {
