@@ -6,7 +6,7 @@ import type { Path } from '../base/path.js'
 export interface Actor {
   /** Absent for guests who have no account of their own, and for the gateway itself. */
   readonly userId?: number | undefined
-  /** The name of the user when it happened, `guest`, `share:PSEUDONYM`, or `gateway`. */
+  /** The name of the user when it happened, `guest`, or `share:PSEUDONYM`. No name of a user has a colon. */
   readonly name: string
   /** The name of a protocol, `task`, or `command line`. Absent for the gateway itself. */
   readonly protocol?: string | undefined

@@ -16,7 +16,7 @@ const historyData = z
     kind: z.string().describe('As those of `/api/admin/audit`.'),
     user: z
       .string()
-      .describe('The name of the user, `guest` or `gateway`; `share`, and for admins `share:PSEUDONYM`, for visitors.'),
+      .describe('The name of the user, or `guest`; `share:` for visitors, and for admins `share:PSEUDONYM`.'),
     protocol: z.string().nullable(),
     address: z.string().nullable().describe('null unless the caller is an admin.'),
     path: z.string().nullable().describe('As the caller names it; null if the caller may not see it.'),
@@ -96,7 +96,7 @@ function historyObject(
 ): z.input<typeof historyData> {
   return {
     ...{ id, time: new Date(time).toISOString(), kind },
-    user: seesActivity ? actor.name : actor.name.replace(/^share:.*/s, 'share'),
+    user: seesActivity ? actor.name : actor.name.replace(/^share:.*/s, 'share:'),
     protocol: actor.protocol ?? null,
     address: (seesActivity ? actor.address : undefined) ?? null,
     ...{ path: path ?? null, target: target ?? null, size: size ?? null },

@@ -71,8 +71,8 @@ export default {
       task: 'a task',
       'command line': 'the command line',
     },
-    actors: { guest: 'guest', gateway: 'the server', share: 'a visitor of a share', '': 'an unknown name' },
-    visitor: (share: string) => `a visitor of the share ${share}`,
+    unknownName: 'an unknown name',
+    visitor: (share: string) => (share === '' ? 'a visitor of a share' : `a visitor of the share ${share}`),
     /** Names of the fields of an event. */
     fields: {
       id: 'Id',

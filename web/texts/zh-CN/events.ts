@@ -69,8 +69,8 @@ export default {
       task: '任务',
       'command line': '命令行',
     },
-    actors: { guest: '游客', gateway: '服务器', share: '分享的访问者', '': '未知用户名' },
-    visitor: (share) => `分享 ${share} 的访问者`,
+    unknownName: '未知用户名',
+    visitor: (share) => (share === '' ? '分享的访问者' : `分享 ${share} 的访问者`),
     fields: {
       id: '编号',
       time: '时间',

@@ -111,21 +111,24 @@ void t.test('users are told neither addresses, nor readers, nor places that they
     did('read', '/ann/docs/x'),
     did('file.replaced', '/ann/docs/x', undefined, { actor: { name: 'share:abcdef', address: '192.0.2.9' } }),
     did('copied', '/ann/docs/x', '/boss/copy'),
+    did('file.replaced', '/ann/docs/x', undefined, { actor: { name: 'share', address: '192.0.2.8' } }),
   ])
   const { content, next } = await historyOf(ann, '/docs/x')
   t.strictSame(
     content.map(({ kind, user, path, target, address }) => [kind, user, path, target, address]),
     [
-      ['copied', 'ann', '/docs/x', null, null],
+      // A user of this name, who is no visitor.
       ['file.replaced', 'share', '/docs/x', null, null],
+      ['copied', 'ann', '/docs/x', null, null],
+      ['file.replaced', 'share:', '/docs/x', null, null],
       ['moved', 'ann', null, '/docs/x', null],
     ],
   )
   t.equal(next, null)
   const whole = await historyOf(admin, '/ann/docs/x')
-  t.equal(whole.content.length, 7)
-  t.strictSame(whole.content.map(({ address }) => address).slice(0, 2), ['192.0.2.7', '192.0.2.9'])
-  t.equal(whole.content[1]?.user, 'share:abcdef')
+  t.equal(whole.content.length, 8)
+  t.strictSame(whole.content.map(({ address }) => address).slice(0, 3), ['192.0.2.8', '192.0.2.7', '192.0.2.9'])
+  t.equal(whole.content[2]?.user, 'share:abcdef')
 
   for (const path of ['/shut/y', '/shut/plan', '/shut']) {
     t.match(await ann.post('/api/fs/history', { path }), missing, path)
