@@ -127,12 +127,12 @@ export class ProvidedAccounts {
   }
 
   async #provideGroups(
-    { userId }: IdentityRow,
+    identity: IdentityRow,
     groups: ProvidedPerson['groups'],
     provided: ProvidedGroups,
   ): Promise<void> {
-    const { wasAdmin, isAdmin } = await applyProvidedGroups(this.options.accounts, userId, groups, provided)
-    if (isAdmin !== wasAdmin) await this.record(userId, [isAdmin ? 'becomes admin' : 'is admin no more'])
+    const { wasAdmin, isAdmin } = await applyProvidedGroups(this.options.accounts, identity, groups, provided)
+    if (isAdmin !== wasAdmin) await this.record(identity.userId, [isAdmin ? 'becomes admin' : 'is admin no more'])
   }
 }
 

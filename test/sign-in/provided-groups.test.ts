@@ -51,10 +51,11 @@ void t.test('who is admin by the provider is one only after a sign-in there', as
 
 void t.test('a provider without a group of admins leaves the admins of the directory as they are', async (t) => {
   const { accounts, id, signIn } = await annAtProvider(t, {})
-  await accounts.identities.link(id, { kind: 'ldap', issuer: 'ldap:dc=test', subject: 'uuid', name: 'ann' })
-  await applyProvidedGroups(accounts, id, ['cn=root'], { map: {}, admins: ['cn=root'] })
+  const shown = { kind: 'ldap', issuer: 'ldap:dc=test', subject: 'uuid', name: 'ann' } as const
+  const inDirectory = await accounts.identities.link(id, shown)
+  await applyProvidedGroups(accounts, inDirectory, ['cn=root'], { map: {}, admins: ['cn=root'] })
   t.match(await signIn({ groups: [] }), { role: 2, groups: [{ name: 'admins by provider' }] })
-  await applyProvidedGroups(accounts, id, [], { map: {}, admins: ['cn=root'] })
+  await applyProvidedGroups(accounts, inDirectory, [], { map: {}, admins: ['cn=root'] })
   t.match(await signIn({ groups: ['cn=root'] }), { role: 0, groups: [] })
 })
 
@@ -127,6 +128,11 @@ void t.test('a linked account is made an admin only by a group that requires the
   t.match(await byPassword(), { code: 200 })
   const made = { sub: 'new-1', preferred_username: 'new', groups: ['loose'] }
   t.match(await signIn(made, 'new-1'), { username: 'new', role: 2 }, 'the provider has made this account')
+  const newId = accounts.users.byName('new')?.id ?? 0
+  const elsewhere = { kind: 'oidc', issuer: 'https://other.test', subject: 'new', name: 'new' } as const
+  const linked = await accounts.identities.link(newId, elsewhere)
+  await applyProvidedGroups(accounts, linked, ['x'], { map: { x: 'loose admins' }, admins: [] })
+  t.equal(accounts.groups.of(newId).isAdmin, false, 'another provider has not')
 })
 
 void t.test('a sign-in changes no membership that another process changes meanwhile', async (t) => {
@@ -141,7 +147,8 @@ void t.test('a sign-in changes no membership that another process changes meanwh
   // What this process has in memory is older than what is stored.
   await other.store.groups.setMembers(own.id, [])
   await other.store.groups.setMembers(given.id, [ada.id])
-  await applyProvidedGroups(accounts, ada.id, ['there'], { map: { there: 'managed' }, admins: [] })
+  const identity = { userId: ada.id, provisioned: false }
+  await applyProvidedGroups(accounts, identity, ['there'], { map: { there: 'managed' }, admins: [] })
   const stored = (await store.groups.members()).filter(({ userId }) => userId === ada.id)
   t.same(stored.map(({ groupId }) => groupId).sort(), [managed.id, given.id])
 })
