@@ -255,9 +255,10 @@ void t.test('what is administered is recorded by its name, also when a request h
   t.same(await told(['admin.webhook'], 2), ['index', 'index'])
 
   await admin.post('/api/fs/mkdir', { path: '/shared' })
-  const share = (await admin.post('/api/share/create', { files: ['/shared'] })) as { id: string }
-  await admin.post(`/api/share/delete?id=${share.id}`, {})
-  t.same(await told(['share.made', 'share.removed'], 2), [share.id, share.id])
+  const made = await admin.post('/api/share/create', { files: ['/shared'] })
+  const { id: shareId, pseudonym } = made as { id: string; pseudonym: string }
+  await admin.post(`/api/share/delete?id=${shareId}`, {})
+  t.same(await told(['share.made', 'share.removed'], 2), [pseudonym, pseudonym])
   await t.rejects(admin.post('/api/admin/user/delete?id=99999', {}))
   t.equal((await told(['admin.user'], 5)).at(-1), '99999', 'where there is none')
 })
