@@ -360,7 +360,7 @@ void t.test('a copy between storages is a task', { skip: withoutBrowser }, async
   await page.getByRole('treeitem', { name: 'other' }).click()
   await confirm(page, 'Copy')
   await status(page, 'A task does this in the background')
-  await page.getByRole('status').getByRole('link', { name: 'Tasks' }).click()
+  await page.getByRole('status').getByRole('link', { name: 'Tasks', exact: true }).click()
   await page.waitForURL('**/@tasks')
   await served.ended('copy')
   t.equal(await served.content('/other/a.txt'), 'content')

@@ -58,7 +58,7 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
   await t.test('after signing out nothing is shown, also not by the back button', (t) =>
     visit(t, site, { at: '/' }, async (page) => {
       await files(page).waitFor()
-      await page.getByRole('link', { name: 'Profile' }).click()
+      await page.getByRole('link', { name: 'Profile', exact: true }).click()
       await page.getByRole('heading', { name: 'Profile' }).waitFor()
       await button(page, 'Sign out').click()
       await button(page, 'Sign in').waitFor()
@@ -151,7 +151,7 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
       await page.getByText('or one of your recovery codes').waitFor()
       await page.getByRole('textbox', { name: 'One-time code' }).fill(codes[0] ?? '')
       await button(page, 'Sign in').click()
-      await page.getByRole('link', { name: 'Profile' }).click()
+      await page.getByRole('link', { name: 'Profile', exact: true }).click()
       await page.getByText('Recovery codes left: 9.').waitFor()
     })
     await visit(t, site, { at: '/@manage/users' }, async (page) => {
