@@ -74,9 +74,9 @@ export interface UploadServer {
   requestToken(): Promise<OssToken>
 }
 
-/** Bytes of the largest file that is sent in one request, and held in memory for it. */
+/** Maximum bytes of a file that is sent in one request, and held in memory for it. */
 const maxSingle = 10 * 1024 ** 2
-/** How often the server may want another proof. */
+/** Maximum number of further proofs that the server may ask for. */
 const maxProofs = 3
 const userAgent = 'aliyun-sdk-android/2.9.1'
 

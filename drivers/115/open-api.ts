@@ -32,7 +32,7 @@ const apiAddress = 'https://proapi.115.com'
 const signInAddress = 'https://passportapi.115.com'
 /** Milliseconds for a change that the server makes while the request waits. */
 const changeTimeout = 5 * 60_000
-/** How often a listing begins anew because entries were added or removed meanwhile. */
+/** Maximum number of times that a listing begins anew because entries were added or removed meanwhile. */
 const maxRestarts = 2
 
 export class Open115Api implements AccountApi<Open115Item> {

@@ -231,7 +231,7 @@ function parseToken(token: string) {
 // What Aliyundrive asks for before it gives a file that it knows to a client that does not send it: the SHA-1 of the
 // beginning, then the SHA-1 of the whole file and eight bytes of it. Where these are depends on the access token.
 
-/** Files of up to so many bytes are sent without asking. */
+/** Maximum bytes of a file that is sent without asking. */
 const maxUnasked = 100 * 1024
 const headLength = 1024
 const proofLength = 8

@@ -19,7 +19,7 @@ const sliceTime = 2
 const namesPerJob = 400
 /** Bytes of a folder whose names are read by one call. A name takes at least one byte on every local file system. */
 const smallFolder = 4096
-/** Concurrent lookups on a file system that may block. */
+/** Maximum number of concurrent lookups on a file system that may block. */
 const maxConcurrent = 64
 
 interface ListingOptions {

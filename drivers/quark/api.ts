@@ -60,9 +60,9 @@ export interface FileHashes {
 }
 
 const itemsPerPage = 100
-/** Bytes of the longest part: each is held in memory. */
+/** Maximum bytes of a part: each is held in memory. */
 const maxPartSize = 1024 ** 3
-/** Listings of one folder until one has the same number of entries from its first page to its last. */
+/** Maximum number of listings of a folder until one has the same number of entries on its first and its last page. */
 const maxListings = 3
 /** Qualities of transcoded videos, from the lowest. */
 const resolutions = ['low', 'normal', 'high', 'super', '2k', '4k']

@@ -20,7 +20,7 @@ import type { QuarkVendor } from './vendor.js'
 /** Bytes of one piece, and the number of pieces of one file that are requested at the same time. */
 const pieceSize = 4 * 1024 * 1024
 const piecesAtOnce = 4
-/** Requests for a piece whose connection breaks. */
+/** Maximum number of requests for a piece whose connection breaks. */
 const maxAttempts = 3
 /** Statuses of answers to URLs that have expired, or that were used before. */
 const expiredStatuses = [401, 403, 404, 410, 412]

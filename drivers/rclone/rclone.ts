@@ -27,9 +27,9 @@ import { assertOutsideGatewayFolders, remotesOf } from './shown-folders.js'
 const cleanupWait = 500
 /** Milliseconds that closing a storage waits for changes that cannot be canceled. */
 const closeWait = 5000
-/** Bytes of a name that every remote can have. */
+/** Maximum bytes of a name that every remote can have. */
 const maxCertainName = 100
-/** Bytes of the name of an old file that is set aside. Remotes that encrypt names have room for 143. */
+/** Maximum bytes of the name of an old file that is set aside. Remotes that encrypt names have room for 143. */
 const maxBackupName = 120
 /** How often a listing is asked for a new name, and the milliseconds in between. */
 const [listingTries, listingPause] = [3, 300]

@@ -10,7 +10,7 @@ export const serverName = 'process of rclone'
 export const callTimeout = 300_000
 /** Milliseconds for a call that moves or sends content, or lists a folder: as long as rclone works on it. */
 export const lengthyTimeout = 86_400_000
-/** Bytes of a response that is not a listing. */
+/** Maximum bytes of a response that is not a listing. */
 const maxAnswer = 4 * 1024 * 1024
 
 export interface CallLimits {

@@ -17,7 +17,7 @@ const connectTimeout = 10_000
 const idleTimeout = 60_000
 /** Milliseconds until a response must have started, including all retries. */
 const defaultTimeout = 30_000
-/** Attempts per request, where the error is transient. */
+/** Maximum number of attempts per request, where the error is transient. */
 const maxAttempts = 3
 const silent = () => undefined
 

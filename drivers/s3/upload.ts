@@ -13,7 +13,7 @@ import { BodyReader, sendParts, type SendPart } from '../lib/streams/parts.js'
 import type { BucketClient } from './client.js'
 
 const mebibyte = 1024 * 1024
-/** Bytes; a body up to this size is sent in one request. */
+/** Maximum bytes of a body that is sent in one request. */
 const maxSingleUpload = 8 * mebibyte
 export const maxParts = 10_000
 /** Maximum concurrent parts. */

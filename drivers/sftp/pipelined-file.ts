@@ -2,7 +2,7 @@
 import { readPieces, type PipelinedFile } from '../lib/streams/pipelined-io.js'
 import type { ServerConnection } from './connection.js'
 
-/** Bytes in flight for one file: enough for 200 MB/s with a round trip of 20 ms. */
+/** Maximum bytes in flight for one file: enough for 200 MB/s with a round trip of 20 ms. */
 const maxBytesInFlight = 4 * 1024 * 1024
 const maxRequests = 64
 

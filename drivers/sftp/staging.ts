@@ -16,7 +16,7 @@ import { falseIfMissing, ignoreRefusal } from './errors.js'
 import type { SftpLocations } from './locations.js'
 import type { Orphans } from './orphans.js'
 
-/** Bytes of a name on most file systems. */
+/** Maximum bytes of a name on most file systems. */
 const maxNameLength = 255
 
 interface SftpStagedFile {

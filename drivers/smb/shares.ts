@@ -9,7 +9,7 @@ import type { Share, SmbShareOptions } from './client/share.js'
  * Most connections of one pool. One carries any number of calls; several speed up concurrent transfers of large files.
  */
 const maxShares = 4
-/** Calls on one connection before another connection is opened. */
+/** Maximum number of calls on one connection before another connection is opened. */
 const maxCallsPerShare = 8
 /** Milliseconds without a call after which all connections are closed. */
 const idleTimeout = 60_000

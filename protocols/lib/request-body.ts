@@ -133,7 +133,7 @@ export function bodySource(
   }
 }
 
-/** Bytes up to which a body is received before it is stored, and milliseconds that it may take. */
+/** Maximum bytes of a body that is received before it is stored, and milliseconds that this may take. */
 const maxWholeBody = 64 * 1024
 const maxWholeTime = 1000
 

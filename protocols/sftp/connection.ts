@@ -27,7 +27,7 @@ const attemptLimit = 20
 /** Milliseconds from the key exchange in which clients sign in that need no input of a user. */
 const usualSignInTime = 10_000
 
-/** Bytes of answers that a client may leave unread before it has signed in. */
+/** Maximum bytes of answers that a client may leave unread before it has signed in. */
 const maxUnsentBeforeSignIn = 1024 * 1024
 
 interface SftpConnectionOptions {

@@ -55,7 +55,7 @@ interface KnownCaller {
   readonly verified: number
 }
 
-/** Milliseconds for which the credentials of a connection are not verified again. */
+/** Maximum milliseconds for which the credentials of a connection are not verified again. */
 const maxKnownAge = 60_000
 
 /**

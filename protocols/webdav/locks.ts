@@ -9,7 +9,7 @@ const entryOf = (scope: string): string =>
 
 export const supportedLock = `<D:supportedlock>${entryOf('exclusive')}${entryOf('shared')}</D:supportedlock>`
 
-/** Number of characters after which a lockdiscovery element names no further locks. */
+/** Maximum characters of a lockdiscovery element, after which it names no further locks. */
 const maxDiscovery = 16 * 1024
 
 /**

@@ -238,7 +238,7 @@ function tooMany(reason: string): GatewayError {
   return new GatewayError('invalid', { reason })
 }
 
-/** Characters. Lists show it in one line. */
+/** Maximum characters: lists show it in one line. */
 const maxDescription = 1000
 
 /** Throws `invalid` for a name, a description or permissions that no group can have. */

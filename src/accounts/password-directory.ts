@@ -5,7 +5,7 @@ import type { Requester } from './fair-queue.js'
 export interface PasswordDirectory {
   /** Whether it is used. */
   readonly isOn: boolean
-  /** Milliseconds after which a password is refused at the earliest, so that the time does not tell which accounts exist. */
+  /** Minimum milliseconds until a password is refused, so that the time does not tell which accounts exist. */
   readonly refusalTime: number
   /**
    * Asks for a password that is not that of an account here. Resolves to the account, which is made if there is none;

@@ -1,6 +1,6 @@
 /** Spellings of one user name. */
 
-/** Characters of a user name, beyond which names are equal here: no account has a longer one. */
+/** Maximum characters of a user name that are compared: no account has a longer one. */
 const maxLength = 255
 
 /**

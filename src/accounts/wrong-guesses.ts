@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { dropOldest, put, RecentCounts } from '../base/bounded-tables.js'
 import { GatewayError } from '../base/errors.js'
 
-/** Different wrong texts of one client for one secret that are remembered. */
+/** Maximum number of different wrong texts of one client for one secret that are remembered. */
 const maxRemembered = 32
 
 /**

@@ -17,7 +17,7 @@ const groupTime = 100
 const retryTime = 10_000
 /** Milliseconds that the end of the process waits for a file that cannot be written now. */
 const closeTimeout = 2000
-/** Events that wait at most. The audit has the others too. */
+/** Maximum number of events that wait. The audit has the others too. */
 const maxHeld = 10_000
 /** Maximum size of a message of syslog in bytes: what receivers are expected to accept (RFC 5424 §6.1). */
 const maxMessage = 2048

@@ -1,7 +1,7 @@
 /** The failures of an operation on a tree, while it goes on with the other members. */
 import { isTransient, TreeError, type MemberFailure } from './errors.js'
 
-/** How many failures are kept in memory, so that a tree of any size can fail. */
+/** Maximum number of failures in memory, so that a tree of any size can fail. */
 export const maxKept = 10_000
 
 export class Failures {

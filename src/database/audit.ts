@@ -29,7 +29,7 @@ const newestRows = [
 
 /** Rows that one transaction deletes. */
 const sweepStep = 1000
-/** Events that one page, or one call for later ones, looks at. */
+/** Maximum number of events that one page, or one call for later ones, looks at. */
 const maxLooks = 20_000
 
 export class AuditTable {

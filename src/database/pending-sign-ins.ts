@@ -26,7 +26,7 @@ const columns: Columns<PendingSignIn> = {
   expires: time('expires'),
 }
 
-/** Rows of one purpose: of all networks together, and of one network. */
+/** Maximum numbers of rows of one purpose: of all networks together, and of one network. */
 export const maxPending = { all: 10_000, network: 100 }
 
 export class PendingSignInsTable {

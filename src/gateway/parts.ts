@@ -38,9 +38,9 @@ import { processDescriptors } from './descriptors.js'
 import { Metrics } from './metrics.js'
 import { openCore, type Core, type GatewayOptions } from './core.js'
 
-/** Concurrent searches of all users. Others wait. */
+/** Maximum number of concurrent searches of all users. Others wait. */
 const maxSearches = 8
-/** Concurrent thumbnails of all users. Others wait. */
+/** Maximum number of concurrent thumbnails of all users. Others wait. */
 const maxThumbnails = 16
 
 /** The storages, and what excludes, completes and undoes changes of them. */

@@ -53,7 +53,7 @@ const statusKeys = [
  * Maximum length of a chain of downloads. A magnet link first downloads the torrent, which is followed by its files.
  */
 const maxChain = 5
-/** Waiting downloads that are searched if the GID is unknown. */
+/** Maximum number of waiting downloads that are searched if the GID is unknown. */
 const maxListed = 1000
 
 /** Options of every download. An existing file without a control file is downloaded again, never taken as complete. */

@@ -21,11 +21,11 @@ export interface FollowedDownload {
   readonly claim?: ((bytes: number) => void) | undefined
 }
 
-/** Consecutive polls that may fail. */
+/** Maximum number of consecutive polls that may fail. */
 const maxFailures = 6
-/** Consecutive polls in which a download that was started may not be listed. */
+/** Maximum number of consecutive polls in which a download that was started may not be listed. */
 const maxUnknown = 5
-/** Starts of the download in one run. */
+/** Maximum number of starts of the download in one run. */
 const maxStarts = 3
 
 /** Starts or resumes the download. Resolves when all its files are complete. */

@@ -137,7 +137,7 @@ interface StorageDownload {
 
 /** Milliseconds between two calls about one download: most vendors allow few. */
 const pollInterval = 3000
-/** Searches for a download that the backend says it has, while its list lags. */
+/** Maximum number of searches for a download that the backend says it has, while its list lags. */
 const maxSearches = 5
 /** Milliseconds for which a listing may lack what a backend says it has stored. */
 const listingTimeout = 60_000

@@ -11,7 +11,7 @@ import { parseUrl } from '../net/web-address.js'
 type HostCheck = (url: URL) => Promise<boolean>
 
 const schemes: ReadonlySet<string> = new Set(['http:', 'https:', 'udp:', 'ws:', 'wss:'])
-/** Addresses of one torrent that are checked. Any more are removed. */
+/** Maximum number of addresses of one torrent that are checked. Any more are removed. */
 const maxHosts = 100
 
 /** The allowed addresses, in their order. */
@@ -117,7 +117,7 @@ function notTorrent(): GatewayError {
   return new GatewayError('invalid', { reason: 'this is no torrent' })
 }
 
-/** Nesting limit of dictionaries and lists. */
+/** Maximum nesting of dictionaries and lists. */
 const maxDepth = 32
 /** Numbers of values in a torrent, and in a list of addresses. They are parsed in one turn of the event loop. */
 const maxValues = 500_000

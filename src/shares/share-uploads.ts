@@ -14,7 +14,7 @@ import type { Store } from '../database/tables.js'
 /** Bytes that an upload of unknown size reserves at a time, if the limit leaves as many. */
 const step = 8 * 1024 * 1024
 
-/** Copies of visitors at a time, in this process; and those of one network. */
+/** Maximum numbers of copies by visitors at a time in this process: of all, and of one network. */
 const maxCopies = 16
 const maxCopiesOfNetwork = 4
 

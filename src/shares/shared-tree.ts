@@ -29,9 +29,9 @@ import { refusedToCreator } from './visitor-errors.js'
 
 /** The highest number of a new name. */
 const maxNumber = 1 << 17
-/** How many names are tried after the first that was free. */
+/** Maximum number of names that are tried after the first that was free. */
 const maxTries = 1000
-/** Longer ends of names are no extensions, in bytes. */
+/** Maximum bytes of an extension. A longer end of a name is none. */
 const maxExtension = 64
 
 type CopyOptions = Omit<TransferOptions, 'advance' | 'beforeItems'>

@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../base/errors.js'
 
-/** Bytes that a server may send in one connection: an entry with some thousand groups. */
+/** Maximum bytes that a server may send in one connection: an entry with some thousand groups. */
 const maxReceived = 1024 * 1024
 
 /** An element of BER with a definite length: its contents are `bytes.subarray(start, end)`. */

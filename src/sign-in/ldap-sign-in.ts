@@ -31,7 +31,7 @@ interface Failure {
   readonly isReached: boolean
 }
 
-/** Connections to the directory at once. Others wait. */
+/** Maximum number of connections to the directory at once. Others wait. */
 const maxConnections = 4
 /** Milliseconds for which a directory that did not answer is not asked. Then one sign-in asks it. */
 const pause = 10_000

@@ -20,7 +20,7 @@ interface ProviderAccountsOptions {
   readonly audit: Pick<Audit, 'record'>
 }
 
-/** Names that are tried for a new account: with a number after the first one. */
+/** Maximum number of names that are tried for a new account: with a number after the first one. */
 const maxNames = 100
 
 export class ProviderAccounts {

@@ -8,7 +8,7 @@ import type { ProviderSessionRow, WhichSessions } from '../database/identities.j
 import type { Store } from '../database/tables.js'
 import type { LogoutRequest, ProviderAnswer } from './provider.js'
 
-/** Characters of an ID token that are stored for the sign-out; one that is longer is not. */
+/** Maximum characters of an ID token that are stored for the sign-out; one that is longer is not. */
 const maxIdToken = 16_384
 
 interface ProviderSessionsOptions {

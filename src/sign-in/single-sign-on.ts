@@ -44,7 +44,7 @@ export type SsoOutcome = { readonly method: SsoMethod; readonly after: string } 
   | { readonly kind: 'code'; readonly secret: string }
 )
 
-/** Codes that are redeemed at the provider at once, and those of one network. Others wait. */
+/** Maximum numbers of codes that are redeemed at the provider at once: of all, and of one network. Others wait. */
 const maxRunning = { all: 8, network: 4 }
 /** The beginning of the ids by which identities are linked, which no subject of an identity is taken for. */
 export const linkPrefix = 'link-'

@@ -24,7 +24,7 @@ export function shortened(text: string): string {
   return text.length <= maxText ? text : `${text.slice(0, maxText - 1)}…`
 }
 
-/** Items that a text lists. */
+/** Maximum number of items that a text lists. */
 const maxNamed = 10
 
 /** The reason of the error; for a `TreeError`, the reasons of its first failures with their paths. */

@@ -7,9 +7,9 @@ import type { OwnTask, OwnTasks } from './own-tasks.js'
 import type { TaskRunsDependencies } from './task-runs.js'
 import { hasEnded } from './task.js'
 
-/** Characters of the finished tasks of one user that a sweep leaves. */
+/** Maximum characters of the finished tasks of one user that a sweep leaves. */
 const maxFinishedSize = 16 * 1024 * 1024
-/** Finished tasks of all users that a sweep leaves. */
+/** Maximum number of finished tasks of all users that a sweep leaves. */
 const maxFinished = 10_000
 /** Milliseconds between two sweeps. */
 const sweepInterval = 3_600_000

@@ -126,7 +126,7 @@ export function subjectOf({ subject }: Pick<TaskRow, 'subject'>): TaskSubject {
   return subject.startsWith('{') ? (JSON.parse(subject) as TaskSubject) : { text: subject }
 }
 
-/** Unfinished tasks of one user. */
+/** Maximum number of unfinished tasks of one user. */
 const maxPerUser = 10_000
 /**
  * Characters of the unfinished tasks of all users. One user may have as many as are left after

@@ -71,7 +71,7 @@ export class Access implements Authority {
     return { at, named: at, principal: this.principal.respelled(requested, at) }
   }
 
-  /** As `Mounts.whenStarted`. For what the principal does not see, the time of the answer must not tell of a storage. */
+  /** As `Mounts.whenStarted`. Where the principal sees nothing, the time of the answer must not tell of a storage. */
   async #whenStarted(at: Path, options: AccessOptions): Promise<void> {
     if (this.decisions.isSeen(at)) await this.dependencies.mounts.whenStarted(at, options)
   }

@@ -37,7 +37,7 @@ export interface History {
 const makings: readonly EventKind[] = ['file.stored', 'folder.made', 'link.made', 'copied']
 const changes: readonly EventKind[] = [...makings, 'file.replaced', 'moved', 'removed', 'attributes.set']
 
-/** Paths that are followed at once: programs that store by renaming a temporary file have many. */
+/** Maximum number of paths that are followed at once: programs that store by renaming a temporary file have many. */
 export const maxFollowed = 8
 /** Folders above a path whose moves are looked for. */
 const maxFolders = 100

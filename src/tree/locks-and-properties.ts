@@ -32,7 +32,7 @@ export const maxPropertiesSize = 256 * 1024
  */
 export const maxUserPropertiesSize = 1024 * 1024 * 1024
 
-/** Characters of the properties of all members of a folder that are returned together. */
+/** Maximum characters of the properties of all members of a folder that are returned together. */
 const maxMemberPropertiesSize = 4 * 1024 * 1024
 
 // Locks, as a principal takes, sees and releases them

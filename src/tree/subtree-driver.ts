@@ -31,7 +31,7 @@ import {
 /** Maximum number of storages that are based on one another. */
 const maxDepth = 16
 
-/** Names that a folder left out and that are reported as left out once more. */
+/** Maximum number of names that a folder left out and that are reported as left out once more. */
 const maxReported = 10_000
 
 const depth = new AsyncLocalStorage<number>()

@@ -31,10 +31,10 @@ const defaultTimes: SessionTimes = {
   open: 5000,
 }
 
-/** Unfinished sessions of one user, and of all. */
+/** Maximum numbers of unfinished sessions: of one user, and of all. */
 const maxPerUser = 32
 const maxUnfinished = 256
-/** Completed sessions of all users. The oldest are forgotten first. */
+/** Maximum number of completed sessions of all users. The oldest are forgotten first. */
 const maxCompleted = 1000
 /** The longest time that `close` takes, in milliseconds. */
 export const uploadsCloseTimeout = 10_000

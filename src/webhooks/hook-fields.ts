@@ -8,7 +8,7 @@ import { nameOfEvent } from './cloud-event.js'
 
 export type HookFields = Pick<WebhookRow, 'name' | 'url' | 'kinds' | 'paths' | 'enabled'>
 
-/** Each event is compared with all of them. */
+/** Maximum numbers of hooks, and of the kinds and paths of one: each event is compared with all of them. */
 export const maxHooks = 50
 export const maxKinds = 50
 export const maxPaths = 16

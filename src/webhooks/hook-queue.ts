@@ -26,7 +26,7 @@ export const usualTimes: DeliveryTimes = {
   now: Date.now,
 }
 
-/** Concurrent deliveries to one hook, while it answers. Otherwise one. */
+/** Maximum number of concurrent deliveries to one hook, while it answers. Otherwise one. */
 const maxAtOnce = 4
 /** Milliseconds: the longest that `Retry-After` is obeyed. */
 const maxRetryAfter = 24 * hour

@@ -23,7 +23,7 @@ export interface Answer {
   readonly retryAfter: number | undefined
 }
 
-/** Bytes of a response that are received, and ignored. */
+/** Maximum bytes of a response that are received, and ignored. */
 const maxResponse = 65_536
 
 /**

@@ -13,6 +13,10 @@ const codeName = /`#?([a-z]+[A-Z]\w*)(?:\(.*?\))?`/g
 /** The first line of a doc comment that begins with a word for what only the code below it names. */
 const withoutSubject = /^[^\S\n]*\/\*\*\s+(?:\*\s+)?((?:Of|That of|Those|The same)\b.*?)(?: \*\/)?$/gm
 
+/** A comment on a `max…` that says of what it is, and not that it is the maximum. */
+const limit =
+  /^[^\S\n]*\/\*\* ((?:Characters|Bytes|Concurrent|Seconds|Milliseconds|Entries) .*?) \*\/\n\s*(?:export )?const max/gm
+
 /** The folders of the product. */
 const product = ['src', 'protocols', 'drivers']
 
@@ -57,6 +61,19 @@ void t.test('a doc comment can be understood without the code below it', async (
   t.same(commentsWithoutSubject(comments.join('\n')), found)
 })
 
+void t.test('a comment on a limit says that it is one', async (t) => {
+  for (const { file, text } of await sourceFiles(product)) {
+    for (const [line, comment] of limitsWithoutWord(text)) t.fail(`${file}:${line}: ${comment} (“Maximum bytes of …”)`)
+  }
+  const limits = [
+    '/** Bytes of a name. */',
+    'const maxName = 255',
+    '/** Maximum bytes of a path. */',
+    'const maxPath = 4096',
+  ]
+  t.same(limitsWithoutWord(limits.join('\n')), [[1, 'Bytes of a name.']])
+})
+
 void t.test('comments are no wider than the code', async (t) => {
   const width = 120
   for (const { file, text } of await sourceFiles(everything)) {
@@ -93,6 +110,13 @@ function commentsWithoutSubject(text: string): readonly (readonly [line: number,
   return [...text.matchAll(withoutSubject)].map(({ index, 1: comment = '' }) => {
     return [text.slice(0, index).split('\n').length, comment]
   })
+}
+
+function limitsWithoutWord(text: string): readonly (readonly [line: number, comment: string])[] {
+  return [...text.matchAll(limit)].map(({ index, 1: comment = '' }) => [
+    text.slice(0, index).split('\n').length,
+    comment,
+  ])
 }
 
 /** The comments of a file, in order. */

@@ -87,7 +87,7 @@ function requestsOfFolder(at: Path): readonly Sent[] {
   ]
 }
 
-/** The same over SFTP. */
+/** Requests of SFTP that concern a folder as a whole. */
 function sftpRequestsOfFolder(path: Path): readonly ((client: PacketClient) => Promise<Answer>)[] {
   return [
     (client) => client.ask(sftpNames.rename, string(path), string('/mine/new')),

@@ -1,4 +1,4 @@
-/** English as a language that is longer, and whose every letter has an accent: what lacks them is not in a catalogue. */
+/** English, made longer, with an accent on every letter: a text that lacks them is not in a catalogue. */
 import { readdirSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 

@@ -56,7 +56,7 @@ export async function withTexts<Module>(module: Promise<Module>): Promise<Module
   return evaluated
 }
 
-/** Shows this language, or that of the browser if it is undefined. Rejects, and changes nothing, if it is not loaded. */
+/** Shows this language; undefined: that of the browser. Rejects, and changes nothing, if it cannot be loaded. */
 export async function changeLanguage(choice: Language | undefined): Promise<void> {
   const { language: next } = chooseLanguage(navigator.languages, choice)
   const contents = await Promise.all([...requested.keys()].map((name) => catalogues[next][name]()))

@@ -5,7 +5,7 @@
 import { LRUCache } from 'lru-cache'
 import { untilAborted } from '../../../src/base/cancellation.js'
 
-/** Milliseconds for which a link is given to readers that know the file, if it is valid for longer. */
+/** Maximum milliseconds for which a link is given to readers that know the file, if it is valid for longer. */
 export const maxLinkLifetime = 5 * 60_000
 const maxLinks = 1000
 

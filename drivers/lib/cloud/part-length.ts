@@ -13,7 +13,7 @@ const lengths: readonly (readonly [above: number, length: number])[] = [
   [128 * gibibyte, 27_487_791],
 ]
 
-/** Bytes of a file for larger ones of which the usual parts would be too many. */
+/** Maximum bytes of a file with parts of the usual length: a larger one would have too many of them. */
 const maxUsualSize = 1024 * gibibyte
 const maxParts = 10_000
 /** Maximum bytes of a part, which is held in memory. */

@@ -83,7 +83,7 @@ const firewallPause = 300
 const defaultPause = 5
 /** Maximum number of bytes of an answer that is not a list of items. */
 const maxAnswer = 16 * 1024 * 1024
-/** Characters in which a page shows that it is one. */
+/** Maximum characters of a response that are looked at to see whether it is a page. */
 const maxMarkup = 200
 const markupStart = /^\s*</
 /** As `markupStart`, for answers that may begin with any byte. */

@@ -10,7 +10,7 @@ import { PrivacyMasks } from './privacy-masks.js'
 
 export { signalOf } from '../../lib/client.js'
 
-/** Concurrent changes of many files, of all users: each holds the paths that it changes. Others wait. */
+/** Maximum number of concurrent changes of many files, by all users: each holds its paths. Others wait. */
 const maxBulkChanges = 8
 
 /** A running download of an archive. */

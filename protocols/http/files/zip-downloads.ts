@@ -3,10 +3,10 @@ import { GatewayError } from '../../../src/base/errors.js'
 import { FairShare, type Holder, type Release } from '../../../src/base/fair-share.js'
 import type { ZipDownload } from '../api/http-api.js'
 
-/** Running downloads of one user, and of all. */
+/** Maximum numbers of running downloads: of one user, and of all. */
 const maxPerUser = 4
 const maxRunning = 16
-/** Bytes of the directories of all running archives, which are at their ends: about 500,000 files. */
+/** Maximum bytes of the directories of all running archives, which are at their ends: about 500,000 files. */
 const maxDirectories = 128 * 1024 * 1024
 /** Bytes of directories that an archive takes at a time. */
 const directoryStep = 1024 * 1024

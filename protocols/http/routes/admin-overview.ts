@@ -30,7 +30,7 @@ const storageData = z
   })
   .meta({ id: 'StorageOverview' })
 
-/** How many of the newest events that failed are shown. */
+/** Maximum number of failed events that are shown: the newest. */
 const maxErrors = 10
 const errorTime = 7 * 24 * 3600_000
 

@@ -16,7 +16,7 @@ import { changeRefusals, pathRefusals, coreRefusal, taskRefusals } from '../api/
 import { taskData, taskObject } from '../compat/task-object.js'
 import { accessOptions } from '../api/access-options.js'
 
-/** URLs of one request. */
+/** Maximum number of URLs of one request. */
 const maxUrls = 100
 
 const unreachable: Refusal = {

@@ -30,7 +30,7 @@ import { ofVisitors, openForVisitor, type VisitorPath } from '../api/visitors.js
 const path = text
   .meta({ example: '/folder' })
   .describe('The folder, relative to the base folder of the user, or `/@s/ID` and folders below it for a share.')
-/** Names of one archive: they are checked and signed in one turn of the event loop. */
+/** Maximum number of names of one archive: they are checked and signed in one turn of the event loop. */
 const maxNames = 10_000
 
 const names = stringList.describe('The names of its members. Empty: the whole folder.')

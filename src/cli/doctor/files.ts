@@ -10,7 +10,7 @@ import { mayRead, type OwnerIds } from './owner.js'
 
 /** Days before its end from which a certificate is reported. */
 const renewalDays = 14
-/** Entries of a folder that are looked at. */
+/** Maximum entries of a folder that are looked at. */
 const maxEntries = 10_000
 
 /** Entries of the data folder that may belong to anyone: the files of users, and what the file system has made. */

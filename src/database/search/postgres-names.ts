@@ -18,7 +18,7 @@ import {
 } from './names.js'
 import { clearTables, columnsOfName } from './postgres-tables.js'
 
-/** Characters of a name that are indexed for its order: at most 2,400 bytes. */
+/** Maximum characters of a name that are indexed for its order: at most 2,400 bytes. */
 const maxPlace = 600
 
 /** The folded name of a row of `search_names`. The index of grams is of this expression. */
