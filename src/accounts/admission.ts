@@ -41,8 +41,8 @@ export interface AdmissionRequest {
   readonly credential?: 'own' | 'device' | 'provider' | undefined
 }
 
-/** The request that has a credential. */
-export interface Visit {
+/** The request in which a token or a cookie of a session is sent. */
+export interface SessionRequest {
   /** The client's address without port. Undefined: unknown, so that an account with allowed networks is refused. */
   readonly address?: string | undefined
   /** The request is one that a user needs to set up two-step verification. */
@@ -80,7 +80,7 @@ export class Admission {
   }
 
   /** Why the account cannot be used for a request of its session. */
-  sessionRefusal(user: UserRow, { address, setsUpTwoStep, hasTwoStep }: Visit): AdmissionRefusal | undefined {
+  sessionRefusal(user: UserRow, { address, setsUpTwoStep, hasTwoStep }: SessionRequest): AdmissionRefusal | undefined {
     return this.refusal(user, { address, purpose: setsUpTwoStep || hasTwoStep ? 'set-up' : 'use' })
   }
 
@@ -94,12 +94,12 @@ export class Admission {
    * The account of a sign-in at which it had this `passwordTime`, and name. Throws `unauthenticated`, or `denied` with
    * the detail `two_step_set_up_required`, if it has changed or cannot be used for this request.
    */
-  ofSession(visit: Visit, id: number, passwordTime: number, username?: string): UserRow {
+  ofSession(request: SessionRequest, id: number, passwordTime: number, username?: string): UserRow {
     const user = this.users.get(id)
     if (user === undefined || (username !== undefined && user.username !== username)) {
       throw sessionRevoked({ detail: 'account_missing' })
     }
-    const refusal = this.sessionRefusal(user, visit)
+    const refusal = this.sessionRefusal(user, request)
     // Disabling an account changes the time too.
     if (refusal !== 'account_disabled' && user.passwordTime !== passwordTime) {
       throw sessionRevoked({ detail: 'password_changed' })

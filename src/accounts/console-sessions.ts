@@ -6,7 +6,7 @@ import type PQueue from 'p-queue'
 import { GatewayError } from '../base/errors.js'
 import type { ConsoleSessionRow, UserRow } from '../database/tables/accounts.js'
 import type { OfOthers, Store } from '../database/tables.js'
-import type { Admission, Visit } from './admission.js'
+import type { Admission, SessionRequest } from './admission.js'
 import { sessionRevoked } from './errors.js'
 import type { Principal, ProtocolFacts } from './principal.js'
 import type { Principals } from './principals.js'
@@ -128,7 +128,7 @@ export class ConsoleSessions {
   }
 
   /** The principal of a console session. `secret`: the value of its cookie. Rejects as `Tokens.principalOf`. */
-  async principalOf(secret: string, protocol: ProtocolFacts, visit: Visit = {}): Promise<Principal> {
+  async principalOf(secret: string, protocol: ProtocolFacts, request: SessionRequest = {}): Promise<Principal> {
     let row = this.find(secret)
     if (row === undefined) {
       // Another node may have opened it just now.
@@ -140,7 +140,7 @@ export class ConsoleSessions {
     const expires = row.expires.getTime()
     if (expires <= this.options.now()) throw sessionRevoked({ detail: 'token_expired' })
     await this.options.records.used(this.#touch(row))
-    const user = this.options.admission.ofSession({ ...visit, hasTwoStep }, userId, passwordTime)
+    const user = this.options.admission.ofSession({ ...request, hasTwoStep }, userId, passwordTime)
     if (this.get(id) === undefined) throw sessionRevoked({ detail: 'token_revoked' })
     const signedIn = () => this.signedIn(id)
     const by = { protocol, signedIn, hasTwoStep }

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { UserRow } from '../database/tables/accounts.js'
 import type { Store } from '../database/tables.js'
 import type { Settings } from '../settings/settings.js'
-import type { Admission, Visit } from './admission.js'
+import type { Admission, SessionRequest } from './admission.js'
 import { refusedSession, sessionRevoked } from './errors.js'
 import type { Principal, ProtocolFacts } from './principal.js'
 import type { Principals } from './principals.js'
@@ -107,13 +107,13 @@ export class Tokens {
    * the detail `two_step_set_up_required`. The permanent token is one of the installation, and not of an account whose
    * networks or two-step verification could be asked.
    */
-  async principalOf(token: string, protocol: ProtocolFacts, visit: Visit = {}): Promise<Principal> {
+  async principalOf(token: string, protocol: ProtocolFacts, request: SessionRequest = {}): Promise<Principal> {
     this.options.assertCurrent()
     const cached = this.#cache.get(token, protocol)
     if (cached !== undefined) {
       const user = this.options.users.get(cached.userId)
       const { hasTwoStep } = cached
-      const refusal = user && this.options.admission.sessionRefusal(user, { ...visit, hasTwoStep })
+      const refusal = user && this.options.admission.sessionRefusal(user, { ...request, hasTwoStep })
       if (refusal !== undefined && !this.isPermanent(token)) throw refusedSession(refusal)
       return cached
     }
@@ -128,13 +128,13 @@ export class Tokens {
     if (claims === undefined || this.#revoked.has(claims.jti)) {
       const username = claims === undefined ? '' : (this.options.users.get(Number(claims.sub))?.username ?? '')
       const error = claims === undefined ? 'token_unknown' : 'token_revoked'
-      await this.options.records.refused({ username, address: visit.address }, protocol.name, {
+      await this.options.records.refused({ username, address: request.address }, protocol.name, {
         result: 'refused',
         error,
       })
       throw sessionRevoked({ detail: 'token_revoked' })
     }
-    const { user, jti, iat, exp, auth_time: provedAt = iat, two_step: hasTwoStep } = this.#validate(claims, visit)
+    const { user, jti, iat, exp, auth_time: provedAt = iat, two_step: hasTwoStep } = this.#validate(claims, request)
     const by = { protocol, signedIn: () => provedAt * 1000, hasTwoStep }
     const principal = this.options.principals.of(user, `token:${jti}`, by, { tokenExpires: exp * 1000 })
     this.#cache.add(token, principal, exp * 1000)
@@ -167,12 +167,12 @@ export class Tokens {
   }
 
   /** Checks the claims against the time and the account. Throws as `principalOf` rejects. */
-  #validate(claims: Claims, visit: Visit): Claims & { readonly user: UserRow } {
+  #validate(claims: Claims, request: SessionRequest): Claims & { readonly user: UserRow } {
     const seconds = this.options.now() / 1000
     if (claims.exp <= seconds) throw sessionRevoked({ detail: 'token_expired' })
     if (claims.nbf > seconds + clockSkew) throw sessionRevoked({ detail: 'token_not_active' })
     const { sub, pwd_ts: passwordTime, username, two_step: hasTwoStep } = claims
-    const user = this.options.admission.ofSession({ ...visit, hasTwoStep }, Number(sub), passwordTime, username)
+    const user = this.options.admission.ofSession({ ...request, hasTwoStep }, Number(sub), passwordTime, username)
     return { ...claims, user }
   }
 

@@ -1,6 +1,6 @@
 /** Authentication of API requests by their Authorization header, or by the cookie of the console. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Visit } from '../../../src/accounts/admission.js'
+import type { SessionRequest } from '../../../src/accounts/admission.js'
 import type { Principal } from '../../../src/accounts/principal.js'
 import { isGatewayError } from '../../../src/base/errors.js'
 import type { Awaitable } from '../../../src/contract/call-options.js'
@@ -32,16 +32,16 @@ function authenticated(
   api: HttpApi,
   request: IncomingMessage,
   response: ServerResponse,
-  visit: Visit & { readonly address: string },
+  sessionRequest: SessionRequest & { readonly address: string },
 ): Awaitable<Principal> {
   const { gateway, protocol } = api
   const { accounts } = gateway
   const token = tokenOf(request)
-  if (token !== '') return accounts.tokens.principalOf(token, protocol, visit)
+  if (token !== '') return accounts.tokens.principalOf(token, protocol, sessionRequest)
   const secret = consoleSecretOf(api, request)
   return secret === undefined
-    ? accounts.principals.guest(protocol, visit.address)
-    : byCookie(api, response, secret, visit)
+    ? accounts.principals.guest(protocol, sessionRequest.address)
+    : byCookie(api, response, secret, sessionRequest)
 }
 
 /** Whether the request is authenticated by a session of the console. */
@@ -58,11 +58,16 @@ export async function isOfConsole(api: HttpApi, request: IncomingMessage): Promi
   }
 }
 
-async function byCookie(api: HttpApi, response: ServerResponse, secret: string, visit: Visit): Promise<Principal> {
+async function byCookie(
+  api: HttpApi,
+  response: ServerResponse,
+  secret: string,
+  sessionRequest: SessionRequest,
+): Promise<Principal> {
   // Caches may store responses to requests without Authorization (RFC 9111 §3.5).
   response.setHeader('Cache-Control', 'no-store')
   try {
-    return await api.gateway.accounts.consoleSessions.principalOf(secret, api.protocol, visit)
+    return await api.gateway.accounts.consoleSessions.principalOf(secret, api.protocol, sessionRequest)
   } catch (error) {
     // Scripts cannot remove it, and the guest could not be used as long as the browser sends it.
     if (isGatewayError(error, 'unauthenticated')) clearSessionCookie(api, response)
