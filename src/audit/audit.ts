@@ -44,17 +44,32 @@ interface Group {
   readonly events: AuditEvent[]
   /** How many of the first of `events` are in the file. */
   written: number
-  /** How many more events are in the file alone. */
-  others: number
+  /** How many more events are in the file alone, because too many are in memory. */
+  onlyInFile: number
 }
 
-/** Milliseconds from an event to its group, after a group could not be stored, and between two sweeps. */
-const times = { group: 250, retry: 1000, sweep: 600_000 }
-/**
- * Events of a group that is stored at once; of one file; in memory of all groups; that wait while callers do; and that
- * one transaction stores.
- */
-const limits = { group: 500, file: 5000, held: 10_000, waiting: 2000, transaction: 1000 }
+/** Times in milliseconds. */
+const times = {
+  /** From the first event of a group until the group is stored. */
+  group: 250,
+  /** From an attempt to store a group that has failed until the next one. */
+  retry: 1000,
+  /** Between two deletions of old events. */
+  sweep: 600_000,
+}
+/** Numbers of events. */
+const limits = {
+  /** A group with so many is stored at once. */
+  group: 500,
+  /** In one file. */
+  file: 5000,
+  /** In memory. */
+  inMemory: 10_000,
+  /** With more that are not stored, callers of `record` wait. */
+  notStored: 2000,
+  /** In one transaction. */
+  transaction: 1000,
+}
 const day = 86_400_000
 const mebibyte = 1024 * 1024
 
@@ -87,17 +102,22 @@ export class Audit {
   #open: Group | undefined
   /** An empty file, for the next group. */
   #spare: JournalFile | undefined
+  /** Number of files that were made so far. */
   #files = 0
-  /** Events in memory, those of them that are in no file, all that wait for the database, and bytes of the files. */
-  #held = 0
-  #unwritten = 0
-  #waiting = 0
-  #bytes = 0
+  /** Events that are in memory. */
+  #inMemory = 0
+  /** Events in memory that are in no file yet. */
+  #notInFile = 0
+  /** Events that are not in the database yet, in memory or in files alone. */
+  #notStored = 0
+  /** Bytes of all files. */
+  #fileBytes = 0
+  /** Events that could be written nowhere. */
   #lost = 0
   #timer: NodeJS.Timeout | undefined
   #storing: Promise<void> | undefined
   /** Whether the last attempt to store a group has failed. */
-  #isLate = false
+  #hasFailed = false
   readonly #closing = new AbortController()
   #sweeping: Promise<void> | undefined
 
@@ -108,7 +128,7 @@ export class Audit {
     this.#flood = new Flood((facts) => void this.#add(facts), elapsed)
   }
 
-  /** Stores the events that processes which have ended have left in the folder. Rejects as the database does. */
+  /** Opens the audit, after it has stored what processes that have ended have left. Rejects as the database does. */
   static async open(options: AuditOptions): Promise<Audit> {
     await mkdir(options.folder, { recursive: true, mode: 0o700 })
     const audit = new Audit(options)
@@ -134,9 +154,9 @@ export class Audit {
    * that nothing is done that cannot be recorded. Removals free space, and must not call it.
    */
   assertWritable(): void {
-    if (this.#unwritten === 0 || !this.#options.settings.bool('audit_enabled')) return
+    if (this.#notInFile === 0 || !this.#options.settings.bool('audit_enabled')) return
     this.#writeRest()
-    if (this.#unwritten > 0) throw new GatewayError('no_space', { detail: 'audit_full' })
+    if (this.#notInFile > 0) throw new GatewayError('no_space', { detail: 'audit_full' })
   }
 
   /**
@@ -150,7 +170,7 @@ export class Audit {
     if (this.#flood.holds(facts)) return undefined
     const group = this.#add(facts)
     if (group && settings.bool('audit_strict')) return this.#synced(group)
-    return this.#waiting > limits.waiting && !this.#isLate ? this.#storing : undefined
+    return this.#notStored > limits.notStored && !this.#hasFailed ? this.#storing : undefined
   }
 
   /** As `record`, for an event that ended with this error, unless its event was recorded. */
@@ -191,7 +211,7 @@ export class Audit {
     const spare = this.#spare
     this.#spare = undefined
     if (spare) await this.#release(spare)
-    this.#lost += this.#unwritten
+    this.#lost += this.#notInFile
     if (this.#lost > 0) this.#options.log.error({ lost: this.#lost }, 'events of the audit were lost')
   }
 
@@ -199,22 +219,22 @@ export class Audit {
   #add(facts: EventFacts): Group | undefined {
     const { event, line } = encoded(this.#eventOf(facts))
     this.#options.write?.(event)
-    if (this.#unwritten >= limits.held) {
+    if (this.#notInFile >= limits.inMemory) {
       this.#lost++
       return undefined
     }
     const group = this.#openGroup()
     group.events.push(event)
-    this.#held++
-    this.#unwritten++
-    this.#waiting++
-    if (this.#unwritten > 1) this.#writeRest()
+    this.#inMemory++
+    this.#notInFile++
+    this.#notStored++
+    if (this.#notInFile > 1) this.#writeRest()
     else this.#write(group, line)
-    if (this.#unwritten === 0 && this.#held > limits.held) {
+    if (this.#notInFile === 0 && this.#inMemory > limits.inMemory) {
       group.events.pop()
       group.written--
-      group.others++
-      this.#held--
+      group.onlyInFile++
+      this.#inMemory--
     }
     this.#schedule(group.events.length >= limits.group)
     return group
@@ -246,13 +266,13 @@ export class Audit {
 
   #openGroup(): Group {
     const open = this.#open
-    if (open && open.events.length + open.others < limits.file) return open
+    if (open && open.events.length + open.onlyInFile < limits.file) return open
     const spare = this.#spare
     this.#spare = undefined
     // Lines in a file that somebody has removed would not outlive the process.
     const file = spare?.exists === true ? spare : this.#newFile()
     if (file !== spare) void spare?.close()
-    const group = { file, events: [], written: 0, others: 0 }
+    const group = { file, events: [], written: 0, onlyInFile: 0 }
     this.#groups.push(group)
     return (this.#open = group)
   }
@@ -267,15 +287,16 @@ export class Audit {
     const mebibytes = this.#options.settings.number('audit_max_mib')
     const { size } = group.file
     try {
-      if (mebibytes >= 0 && this.#bytes > mebibytes * mebibyte) throw new Error('the files of the audit are too large')
+      if (mebibytes >= 0 && this.#fileBytes > mebibytes * mebibyte)
+        throw new Error('the files of the audit are too large')
       group.file.append(line)
     } catch (error) {
-      if (this.#unwritten === 1) this.#options.log.error({ err: error }, 'an event of the audit cannot be written')
+      if (this.#notInFile === 1) this.#options.log.error({ err: error }, 'an event of the audit cannot be written')
       return false
     }
     group.written++
-    this.#unwritten--
-    this.#bytes += group.file.size - size
+    this.#notInFile--
+    this.#fileBytes += group.file.size - size
     return true
   }
 
@@ -298,8 +319,8 @@ export class Audit {
 
   #schedule(now: boolean): void {
     if (this.#storing || this.#closing.signal.aborted) return
-    if (now && !this.#isLate) this.#begin()
-    else this.#timer ??= setTimeout(() => this.#begin(), this.#isLate ? times.retry : times.group).unref()
+    if (now && !this.#hasFailed) this.#begin()
+    else this.#timer ??= setTimeout(() => this.#begin(), this.#hasFailed ? times.retry : times.group).unref()
   }
 
   #begin(): void {
@@ -315,23 +336,23 @@ export class Audit {
   async #store(): Promise<void> {
     for (let [group] = this.#groups; group; [group] = this.#groups) {
       if (group === this.#open) this.#open = undefined
-      const { file, events, written, others } = group
+      const { file, events, written, onlyInFile } = group
       try {
-        const stored = others === 0 ? undefined : await eventsIn(file.path).catch(ignoreMissing)
+        const stored = onlyInFile === 0 ? undefined : await eventsIn(file.path).catch(ignoreMissing)
         // Somebody has removed the file: what memory has is left.
-        if (stored === undefined) this.#lost += others
+        if (stored === undefined) this.#lost += onlyInFile
         await this.#insert(stored === undefined ? events : [...stored, ...events.slice(written)])
       } catch (error) {
-        if (!this.#isLate) this.#options.log.error({ err: error }, 'events of the audit cannot be stored yet')
-        this.#isLate = true
+        if (!this.#hasFailed) this.#options.log.error({ err: error }, 'events of the audit cannot be stored yet')
+        this.#hasFailed = true
         return
       }
-      this.#isLate = false
+      this.#hasFailed = false
       this.#groups.shift()
-      this.#held -= events.length
-      this.#unwritten -= events.length - group.written
-      this.#waiting -= events.length + others
-      this.#bytes -= file.size
+      this.#inMemory -= events.length
+      this.#notInFile -= events.length - group.written
+      this.#notStored -= events.length + onlyInFile
+      this.#fileBytes -= file.size
       await this.#release(file)
     }
   }
@@ -400,7 +421,7 @@ function encoded(event: AuditEvent): { readonly event: AuditEvent; readonly line
   return { event: cleaned, line: `${JSON.stringify(cleaned)}\n` }
 }
 
-/** Characters of a line whose texts need not be cut, and of the longest text of others. */
+/** Maximum characters of a line that is written as it is, and of each text in a longer one. */
 const maxLine = 10_000
 const maxText = 4096
 
