@@ -39,7 +39,7 @@ import type { Holder } from '../base/fair-share.js'
 import { GatewayError, isGatewayError, undefinedIfMissing } from '../base/errors.js'
 import type { DriverLog } from '../base/log.js'
 import { settableMode, withPermissions } from '../contract/modes.js'
-import { childOf, foldCase, nameOf, parentOf, root, under, type Path } from '../base/path.js'
+import { childOf, nameOf, parentOf, root, under, type Path } from '../base/path.js'
 import type { StorageRow } from '../database/tables/storages.js'
 import type { FileRecords, Store } from '../database/tables.js'
 import { AttributeOverlay } from './fallbacks/attribute-overlay.js'
@@ -47,7 +47,14 @@ import { Backend } from './backend.js'
 import type { Bandwidth } from './bandwidth.js'
 import { DirectUrlCache } from './direct-url-cache.js'
 import type { Events } from './events.js'
-import { isSupported, undefinedIfUnsupported, withAllWrites } from './fallbacks/fallbacks.js'
+import {
+  copyByStreams,
+  identityByPath,
+  isSupported,
+  lookBySteps,
+  undefinedIfUnsupported,
+  withAllWrites,
+} from './fallbacks/fallbacks.js'
 import { openToRead } from './fallbacks/open-to-read.js'
 import { openToWrite } from './fallbacks/open-to-write.js'
 import { ContinuedRead, ofSameContent, streamRange } from './fallbacks/read.js'
@@ -86,7 +93,7 @@ interface StorageWriteOptions extends WriteOptions {
   readonly resumable?: ResumableUpload | undefined
 }
 
-interface StorageCopyOptions extends StorageWriteOptions {
+export interface StorageCopyOptions extends StorageWriteOptions {
   /** Read instead of the file at `from` if the backend cannot copy. */
   readonly source?: Source | undefined
 }
@@ -310,10 +317,7 @@ export class Storage {
     // Without `revision`, `stat` may find the entry in a cached listing.
     const canLook = backend.can('revision') && backend.can('look')
     const look = await undefinedIfUnsupported(canLook && backend.look(path, options))
-    if (!look) {
-      const real = await this.realPath(path, { ...options, last: true })
-      return { path: real, entry: await this.statOrUndefined(real, options) }
-    }
+    if (!look) return lookBySteps(this, path, options)
     if (!look.entry || !this.#attributes.needed) return look
     return { path: look.path, entry: await this.#attributes.apply(this.treePath(look.path), look.entry) }
   }
@@ -322,7 +326,7 @@ export class Storage {
   async identities(path: Path, options: CallOptions = {}): Promise<readonly FileIdentity[]> {
     const backend = this.#backend
     const own = await undefinedIfUnsupported(backend.can('identities') && backend.identities(path, options))
-    return own ?? [{ namespace: `storage ${this.row.id}`, name: this.traits.caseSensitive ? path : foldCase(path) }]
+    return own ?? [identityByPath(this, path)]
   }
 
   /** Whether the backend has URLs of its own for files. */
@@ -448,12 +452,7 @@ export class Storage {
       const store = async () => isGiven && this.#storeMissing(to, { modified, mode }, withPermissions)
       return this.#changes.copied(from, to, store)
     }
-    const entry = await this.stat(from, { signal: options.signal, refresh: true })
-    if (entry.kind !== 'file') throw new GatewayError('unsupported', { reason: 'only files can be copied' })
-    const { modified = entry.modified, mode = entry.mode } = options
-    const attributed = { ...options, modified, mode, resumable }
-    const written = await this.write(to, source ?? this.source(from, entry, options.holder), attributed)
-    if (written.size !== entry.size) throw new GatewayError('busy', { detail: 'source_changed' })
+    return copyByStreams(this, from, to, { source, resumable, ...options })
   }
 
   /** Whether `copyFiles` may be possible from that storage. */

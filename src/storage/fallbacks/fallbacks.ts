@@ -1,10 +1,10 @@
 /**
  * What Storage does if its driver lacks an ability. A method that is absent and a call that rejects with `unsupported`
- * are equivalent, except for `realPath`. Only `src/storage/` replaces what a driver lacks: what takes more than a few
- * lines is in this folder, the rest in `Storage` beside the call. There are two exceptions: `src/transfer/` replaces
- * `move`, and SFTP reports as done an fsync that the backend cannot make, and a new folder without its mode
- * (docs/decisions/0029-sftp-ignores.md). A protocol chooses how to report what a storage cannot do. Storage itself
- * rejects with `unsupported` only where these tables say so, and of what a handle by streams cannot do.
+ * are equivalent, except for `realPath`. Only `src/storage/` replaces what a driver lacks, by what is in this file, or
+ * where that takes more, in the file that the tables name. There are two exceptions: `src/transfer/` replaces `move`,
+ * and SFTP reports as done an fsync that the backend cannot make, and a new folder without its mode, which the log
+ * tells (docs/decisions/0029-sftp-ignores.md). A protocol chooses how to report what a storage cannot do. Storage
+ * itself rejects with `unsupported` only where these tables say so, and of what a handle by streams cannot do.
  *
  * | ability          | without it                                                                                |
  * | ---------------- | ----------------------------------------------------------------------------------------- |
@@ -13,7 +13,7 @@
  * | `mkdir`          | rejects                                                                                   |
  * | `remove`         | rejects                                                                                   |
  * | `move`           | `tryMove` resolves to false, and `src/transfer/` copies and removes                       |
- * | `copy`           | a file is read and written; a folder or symlink rejects                                   |
+ * | `copy`           | a file is read and written (`copyByStreams`); a folder or symlink rejects                 |
  * | `removeTree`     | item by item (`remove-tree.ts`)                                                           |
  * | `open`           | by streams, or as a copy in the spool (`open-to-read.ts`, `open-to-write.ts`)             |
  * | `setAttributes`  | in the database (`attribute-overlay.ts`); rejects for what the trait `keeps` says is kept |
@@ -22,8 +22,8 @@
  * | `symlink`        | rejects                                                                                   |
  * | `hardLink`       | rejects                                                                                   |
  * | `realPath`       | the path itself; but `unsupported` is passed on, because access rules apply to the path   |
- * | `look`           | `realPath` and `stat`; also if the driver lacks `revision`                                |
- * | `identities`     | the path in this storage                                                                  |
+ * | `look`           | `realPath` and `stat` (`lookBySteps`); also if the driver lacks `revision`                |
+ * | `identities`     | the path in this storage (`identityByPath`)                                               |
  * | `revision`       | listings are cached for a time (`listings.ts`)                                            |
  * | `directUrl`      | undefined: the gateway sends the file                                                     |
  * | `thumbnail`      | undefined: there is none                                                                  |
@@ -51,8 +51,12 @@
  * A source that has less than `writeNeeds` and `writeHashes` say is sent from the spool (`spool.ts`). Without the trait
  * `emptyFolders`, empty folders are in the database (`empty-folders.ts`).
  */
-import type { OpenFile, WritableFile } from '../../contract/capabilities.js'
+import type { CallOptions } from '../../contract/call-options.js'
+import type { LookupResult, OpenFile, WritableFile } from '../../contract/capabilities.js'
+import type { FileIdentity } from '../../contract/entry.js'
 import { GatewayError, isGatewayError } from '../../base/errors.js'
+import { foldCase, type Path } from '../../base/path.js'
+import type { Storage, StorageCopyOptions } from '../storage.js'
 
 /** Resolves as the call does, and to undefined if it was not made, or rejects with `unsupported`. */
 export async function undefinedIfUnsupported<T>(call: Promise<T> | false): Promise<T | undefined> {
@@ -73,6 +77,35 @@ export async function isSupported(call: Promise<unknown>): Promise<boolean> {
     if (isGatewayError(error, 'unsupported')) return false
     throw error
   }
+}
+
+/** What `look` does in one call: the path without symlinks, then the entry at it. */
+export async function lookBySteps(storage: Storage, path: Path, options: CallOptions): Promise<LookupResult> {
+  const real = await storage.realPath(path, { ...options, last: true })
+  return { path: real, entry: await storage.statOrUndefined(real, options) }
+}
+
+/** The identity of what a backend reports under one path only. */
+export function identityByPath({ row, traits }: Storage, path: Path): FileIdentity {
+  return { namespace: `storage ${row.id}`, name: traits.caseSensitive ? path : foldCase(path) }
+}
+
+/**
+ * Copies a file through the gateway. Rejects with `unsupported` for a folder or a symlink, and with `busy` if the copy
+ * has another size than the source had.
+ */
+export async function copyByStreams(
+  storage: Storage,
+  from: Path,
+  to: Path,
+  { source, ...options }: StorageCopyOptions,
+): Promise<void> {
+  const entry = await storage.stat(from, { signal: options.signal, refresh: true })
+  if (entry.kind !== 'file') throw new GatewayError('unsupported', { reason: 'only files can be copied' })
+  const { modified = entry.modified, mode = entry.mode } = options
+  const sent = source ?? storage.source(from, entry, options.holder)
+  const written = await storage.write(to, sent, { ...options, modified, mode })
+  if (written.size !== entry.size) throw new GatewayError('busy', { detail: 'source_changed' })
 }
 
 /** Returns a handle that was opened to write with each method of `WritableFile`. What it lacks rejects. */
