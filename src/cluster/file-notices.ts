@@ -3,7 +3,7 @@ import { GatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import { root, truncateTo } from '../base/path.js'
 import { maxNotice, type SharedEngine } from '../database/engine.js'
-import type { Events, TreeEvent } from '../storage/events.js'
+import type { Events, TreeChange } from '../storage/events.js'
 
 /** Milliseconds after which events are sent that no released path lock has taken along, and after a failure. */
 const sendDelay = 10
@@ -17,9 +17,9 @@ interface DutyRequest {
   readonly request: unknown
 }
 
-const everything: TreeEvent = { kind: 'changed elsewhere', path: root }
+const everything: TreeChange = { kind: 'changed elsewhere', path: root }
 
-const kinds: ReadonlySet<string> = new Set<TreeEvent['kind']>([
+const kinds: ReadonlySet<string> = new Set<TreeChange['kind']>([
   'written',
   'folder made',
   'removed',
@@ -43,7 +43,7 @@ export class FileNotices {
       if (origin === 'here') this.#add(event)
     })
     shared.onNotice((notice) => {
-      const told = notice === undefined ? undefined : (JSON.parse(notice) as TreeEvent | DutyRequest)
+      const told = notice === undefined ? undefined : (JSON.parse(notice) as TreeChange | DutyRequest)
       if (told && 'request' in told) this.#handlers.get(told.kind)?.(told.request)
       else events.emit(eventOf(told), 'elsewhere')
     })
@@ -90,7 +90,7 @@ export class FileNotices {
     if (notices.length > 0) await this.shared.notify(notices).catch(() => undefined)
   }
 
-  #add(event: TreeEvent): void {
+  #add(event: TreeChange): void {
     this.#pending.push(noticeOf(event))
     this.#sendAfter(sendDelay)
   }
@@ -111,7 +111,7 @@ export class FileNotices {
   }
 }
 
-function noticeOf(event: TreeEvent): string {
+function noticeOf(event: TreeChange): string {
   const text = JSON.stringify(event)
   if (Buffer.byteLength(text) <= maxNotice) return text
   // Too long for a notice: everything near the path has changed.
@@ -122,6 +122,6 @@ function noticeOf(event: TreeEvent): string {
 }
 
 /** Any change, if the notice was missed or is that of a newer program. */
-function eventOf(notice: TreeEvent | undefined): TreeEvent {
+function eventOf(notice: TreeChange | undefined): TreeChange {
   return notice !== undefined && kinds.has(notice.kind) ? notice : everything
 }

@@ -22,7 +22,7 @@ import type { Store } from '../database/tables.js'
 import type { Bandwidth } from '../storage/bandwidth.js'
 import { BackendCheck } from './backend-check.js'
 import { DriverJournals } from './driver-journals.js'
-import { concernedPath, type Events, type TreeEvent } from '../storage/events.js'
+import { concernedPath, type Events, type TreeChange } from '../storage/events.js'
 import type { Cluster } from '../cluster/cluster.js'
 import { runExclusively } from '../locks/exclusive-work.js'
 import { mergeAddition, checkOptions, parseAddition } from './fields.js'
@@ -406,7 +406,7 @@ export class MountSupervisor {
   }
 
   /** Tells the drivers about a change by another node, also those that are being opened. */
-  #tellDrivers(event: TreeEvent): void {
+  #tellDrivers(event: TreeChange): void {
     for (const { mountPoint, changeListeners } of this.#mounts.values()) {
       if (changeListeners.length === 0) continue
       const change = changeIn(mountPoint, event)
@@ -478,7 +478,7 @@ function statusOf({ code, cause, reason }: GatewayError): string {
 }
 
 /** The change in a storage at `mountPoint`; undefined if the event is about other paths. */
-function changeIn(mountPoint: Path, event: TreeEvent): ChangeElsewhere | undefined {
+function changeIn(mountPoint: Path, event: TreeChange): ChangeElsewhere | undefined {
   const path = within(mountPoint, event.path)
   if (path !== undefined) {
     if (event.kind === 'removed') return { kind: 'removed', path }

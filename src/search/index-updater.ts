@@ -5,7 +5,7 @@
 import { isGatewayError, toGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import { isWithin, nameOf, parentOf, type Path } from '../base/path.js'
-import type { TreeEvent } from '../storage/events.js'
+import type { TreeChange } from '../storage/events.js'
 import type { NamesWriter } from '../database/search/names-writer.js'
 import type { IndexedName } from '../database/search/names.js'
 import { depthOf, indexedName, type IndexedTree } from './indexed-tree.js'
@@ -14,7 +14,7 @@ import { depthOf, indexedName, type IndexedTree } from './indexed-tree.js'
  * A change to apply. 'recheck': what is indexed of the path may be outdated; 'changed elsewhere': also what is indexed
  * below it.
  */
-type Item = TreeEvent | { readonly kind: 'recheck'; readonly path: Path }
+type Item = TreeChange | { readonly kind: 'recheck'; readonly path: Path }
 
 /** The current entry of a path; 'unknown' if its storage does not report it. */
 type Lookup = IndexedName | 'nothing' | 'unknown'

@@ -7,7 +7,7 @@ import { root, within, type Path } from '../base/path.js'
 import type { TransferEvent } from './transfer-meter.js'
 
 /** A change of the tree. Paths are of the whole tree. */
-export type TreeEvent =
+export type TreeChange =
   /** A file was created, or its content or attributes were changed. */
   | { readonly kind: 'written'; readonly path: Path }
   | { readonly kind: 'folder made'; readonly path: Path }
@@ -26,26 +26,26 @@ export function concernedPath(mountPoint: Path, path: Path): Path | undefined {
 }
 
 /** `elsewhere`: another node has made the change. */
-type EventOrigin = 'here' | 'elsewhere'
+type ChangeOrigin = 'here' | 'elsewhere'
 
-type EventListener = (event: TreeEvent, origin: EventOrigin) => void
+type ChangeListener = (change: TreeChange, origin: ChangeOrigin) => void
 type ListingListener = (folder: Path, entries: readonly Entry[]) => void
 
 export class Events {
-  readonly #listeners = new Set<EventListener>()
+  readonly #changeListeners = new Set<ChangeListener>()
   readonly #listingListeners = new Set<ListingListener>()
   /** The number of transfers that have not ended. Changed by `MeteredTransfer` alone. */
   openTransfers = 0
   readonly #transferListeners = new Set<(event: TransferEvent) => void>()
 
   /** Subscribes to changes. Returns a function that ends the subscription. */
-  on(listener: EventListener): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+  on(listener: ChangeListener): () => void {
+    this.#changeListeners.add(listener)
+    return () => this.#changeListeners.delete(listener)
   }
 
-  emit(event: TreeEvent, origin: EventOrigin = 'here'): void {
-    for (const listener of this.#listeners) listener(event, origin)
+  emit(change: TreeChange, origin: ChangeOrigin = 'here'): void {
+    for (const listener of this.#changeListeners) listener(change, origin)
   }
 
   /**

@@ -1,11 +1,11 @@
 /** Listeners of changes of the tree. */
 import t from 'tap'
 import { asPath } from '../../src/base/path.js'
-import { Events, type TreeEvent } from '../../src/storage/events.js'
+import { Events, type TreeChange } from '../../src/storage/events.js'
 
 void t.test('a listener receives events until it is removed', async (t) => {
   const events = new Events()
-  const heard: TreeEvent[] = []
+  const heard: TreeChange[] = []
   const stop = events.on((event) => heard.push(event))
   events.emit({ kind: 'written', path: asPath('/a') })
   stop()

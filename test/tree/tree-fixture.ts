@@ -21,7 +21,7 @@ import { Search } from '../../src/search/search.js'
 import { coreSettings } from '../../src/settings/settings-table.js'
 import { Settings } from '../../src/settings/settings.js'
 import { Bandwidth } from '../../src/storage/bandwidth.js'
-import { Events, type TreeEvent } from '../../src/storage/events.js'
+import { Events, type TreeChange } from '../../src/storage/events.js'
 import { ListingBudget } from '../../src/storage/listing-cache.js'
 import { MountSupervisor } from '../../src/mounts/mount-supervisor.js'
 import { MountedTree } from '../../src/mounts/mounted-tree.js'
@@ -112,7 +112,7 @@ interface StorageFixture {
   readonly storage: Storage
   readonly driver: Driver
   readonly events: Events
-  readonly heard: TreeEvent[]
+  readonly heard: TreeChange[]
   readonly spool: Spool
 }
 
@@ -127,7 +127,7 @@ export async function newStorage(
   // Most tests are of backends that have no revisions of folders.
   const driver = altered(new MemoryDriver(0), { revision: undefined, ...over })
   const events = new Events()
-  const heard: TreeEvent[] = []
+  const heard: TreeChange[] = []
   events.on((event) => heard.push(event))
   const spool = await Spool.open(join(t.testdir(), `spool-${randomUUID()}`), { instance })
   const storage = new Storage({
