@@ -59,7 +59,7 @@ export class RunningCall extends AbortController {
     else this.signal.addEventListener('abort', listener, { once: true })
   }
 
-  /** It is not aborted after this. */
+  /** The call has ended: nothing aborts it from now on. */
   end(): void {
     this.caller?.removeEventListener('abort', this.#onCallerAbort)
     this.onEnd()

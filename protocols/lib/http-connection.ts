@@ -112,7 +112,7 @@ export class HttpConnection {
     else if (this.#ending !== undefined) this.#close()
   }
 
-  /** Not at once: Node reads again at the end of each request, also of those that it is just parsing. */
+  /** Stops reading, in a later turn: Node reads again at the end of each request that it is parsing now. */
   #pause(): void {
     if (this.#isPaused) return
     this.#isPaused = true

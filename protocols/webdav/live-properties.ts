@@ -13,7 +13,7 @@ import { davNamespace, escapeText } from './xml.js'
 export interface Resource {
   readonly entry: Entry
   readonly locks: readonly Lock[]
-  /** Only for the target of the request, and only if requested: it costs a call to the storage. */
+  /** The space of the storage. Only for the target of the request, and if requested: it costs a call of the backend. */
   readonly usage?: Usage | undefined
 }
 

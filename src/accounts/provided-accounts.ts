@@ -27,7 +27,7 @@ export interface ProvidedRules extends ProvidedGroups {
 export interface NewAccount {
   /** The names that it can have, the best first. */
   readonly names: Iterable<string>
-  /** Its base folder, in which `{username}` and `{sub}` each become one segment, or a part of one. */
+  /** The base folder of a new account, in which `{username}` and `{sub}` each become one segment, or a part of one. */
   readonly folder: string
   /** Permission bits. */
   readonly permission: number

@@ -20,7 +20,7 @@ type SignIns = Store['signIns']
 const maxEvents = 16
 
 interface Time {
-  /** In milliseconds. */
+  /** The time of the attempt, in milliseconds. */
   readonly at: number
   /** Whether it is an attempt whose outcome is not known. */
   readonly pending: boolean

@@ -16,7 +16,7 @@ export class JournalFile {
   /** The file is made, for its owner alone, by the first append. So is its folder, if it was removed. */
   constructor(readonly path: string) {}
 
-  /** In bytes. */
+  /** The size of the file, in bytes. */
   get size(): number {
     return this.#size
   }

@@ -4,9 +4,9 @@ import type { FileNotices } from './file-notices.js'
 
 /** How a node does the duty. */
 export interface DutyHolder {
-  /** This node does it from now on. Another one may have done it before. */
+  /** This node does the work from now on. Another one may have done it before. */
   begin(): void
-  /** This node must not do it any more. */
+  /** This node must not do the work any more. */
   end(): void
   /** Handles what another node asks of the one that does it. */
   handle(request: unknown): void
@@ -46,14 +46,14 @@ export class Duty {
     else holder.end()
   }
 
-  /** Ends it, if this node does it: another one has the lease now. */
+  /** Ends the work, if this node does it: another one has the lease now. */
   lose(): void {
     if (this.#isHeld) this.#holder?.end()
     this.#isHeld = false
     this.#holder = undefined
   }
 
-  /** Ends it, if this node does it. Another one may begin it. */
+  /** Ends the work, if this node does it. Another one may begin it. */
   async withdraw(): Promise<void> {
     const wasHeld = this.#isHeld
     this.lose()

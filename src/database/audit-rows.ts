@@ -24,7 +24,7 @@ export interface EventFacts {
   /** Paths of the whole tree. */
   readonly path?: Path | undefined
   readonly target?: Path | undefined
-  /** In bytes. */
+  /** The size of the file, in bytes. */
   readonly size?: number | undefined
   readonly entry?: 'file' | 'folder' | 'symlink' | undefined
   /** The mount path of the storage. */

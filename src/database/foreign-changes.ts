@@ -53,7 +53,7 @@ export class ForeignChanges {
     }
   }
 
-  /** Not awaited: a listener that waits for a backend must not delay the others. */
+  /** Calls a listener, and does not wait for it: one that waits for a backend must not delay the others. */
   #wake(listener: Listener): void {
     listener.isPending = true
     if (listener.isRunning || !this.#listeners.has(listener)) return

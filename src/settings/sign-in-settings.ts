@@ -18,7 +18,7 @@ export function groupMap(text: string): Readonly<Record<string, string>> {
   }
 }
 
-/** Only clients read it, or earlier versions of the API did. */
+/** The setting is stored for clients that read it, or for those of earlier versions of the API. */
 const notRead = { inForce: false }
 
 export const singleSignOnSettings: SettingRows = {

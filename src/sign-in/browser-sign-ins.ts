@@ -17,7 +17,7 @@ export type SsoMethod = 'sso_get_token' | 'get_sso_id' | 'console' | 'link' | 'c
 export interface SsoBrowser {
   /** The secret that it has in a cookie; undefined if it has none. */
   readonly secret: string | undefined
-  /** Its address, without port. */
+  /** The address of the browser, without port. */
   readonly address: string
   readonly userAgent: string
 }

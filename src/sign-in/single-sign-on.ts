@@ -81,7 +81,8 @@ export class SingleSignOn {
   /**
    * Begins a sign-in. `session`: that of the console whose user links an identity, or confirms it. `fresh`: the user
    * must sign in at the provider, if that was more than ten minutes ago; also for a confirmation. Rejects with the
-   * details `provider_off` and `provider_failed`, with `throttled` if the network has begun too many, and with `aborted`.
+   * details `provider_off` and `provider_failed`, with `throttled` if the network has begun too many, and with
+   * `aborted`.
    */
   begin(begin: Beginning, browser: SsoBrowser, fresh: boolean, signal?: AbortSignal): Promise<BegunPage> {
     return this.#logged(browser, () => this.#begin(begin, browser, fresh, signal))

@@ -20,7 +20,7 @@ export type TaskFilter = Partial<Pick<Task, 'kind' | 'userId'>>
 /** Serves requests for tasks of this node. Those that it does not delete remain. */
 type Answer = (requests: readonly TaskRequestRow[]) => Promise<void>
 
-/** It also stores the progress of the tasks of this node, which the others list. */
+/** Lists and asks for tasks of other nodes, and stores the progress of those of this node, which the others list. */
 export class TasksElsewhere {
   /** Absent if no other node uses the database: nobody else lists the progress. */
   #progressTimer: NodeJS.Timeout | undefined

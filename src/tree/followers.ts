@@ -110,7 +110,7 @@ export class Followers implements Omit<Mirror, 'setMovesElsewhere'> {
     for (const mirror of this.mirrors) await mirror.markRemoved(top, removed)
   }
 
-  /** Also reads the moves of other processes. */
+  /** Reads all rows, and the moves of other processes. */
   async reload(): Promise<void> {
     const number = ++this.#lastStarted
     // Before the rows: those of a move that has ended since are at the new path already.

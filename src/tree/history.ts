@@ -15,7 +15,7 @@ export interface HistoryCursor extends AuditCursor {
 
 export interface HistoryOptions extends AccessOptions {
   readonly limit: number
-  /** Also who has read it, if that is recorded. */
+  /** Whether reads are listed too, if they are recorded. */
   readonly withReads: boolean
   /** The end of the page before. */
   readonly before?: HistoryCursor | undefined

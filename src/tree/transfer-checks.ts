@@ -98,7 +98,10 @@ export async function checkTransfer(
   return transfer
 }
 
-/** Only within one storage: at the path of a target elsewhere, another storage may be mounted now. */
+/**
+ * Whether a move continues an earlier one, within one storage. At the path of a target elsewhere, another storage may
+ * be mounted now.
+ */
 async function continuesEarlier(
   access: Access,
   from: MountedPath,

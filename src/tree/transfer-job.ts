@@ -96,7 +96,7 @@ export class TransferJob implements CopyJob {
     return new HeldPathLocks(this.dependencies.pathLocks, this.transfer.signal)
   }
 
-  /** Also rejects with `busy` if a folder on the way has become a symlink. */
+  /** See `CopyJob`. Rejects with `busy` if a folder on the way has become a symlink. */
   async refusedNames(
     locks: HeldPathLocks,
     targets: readonly Path[],

@@ -11,7 +11,8 @@ import ts from 'typescript'
 const codeName = /`#?([a-z]+[A-Z]\w*)(?:\(.*?\))?`/g
 
 /** The first line of a doc comment that begins with a word for what only the code below it names. */
-const withoutSubject = /^[^\S\n]*\/\*\*\s+(?:\*\s+)?((?:Of|That of|Those|The same)\b.*?)(?: \*\/)?$/gm
+const withoutSubject =
+  /^[^\S\n]*\/\*\*\s+(?:\*\s+)?((?:Of|That of|Those|The same|It|Its|In bytes|In (?:milli)?seconds|Also|Otherwise)\b.*?)(?: \*\/)?$/gm
 
 /** A comment on a `max…` that says of what it is, and not that it is the maximum. */
 const limit =

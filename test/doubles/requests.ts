@@ -26,17 +26,17 @@ export interface LoggedRequest {
 
 /** What happens to a request. */
 export type Fault =
-  /** It is answered by this, and nothing is done. */
+  /** The request is answered by this, and nothing is done. */
   | { readonly answer: number; readonly headers?: OutgoingHttpHeaders; readonly body?: string }
   /** The connection is cut after this many bytes of the body. */
   | { readonly cutAfter: number }
   /** The connection is cut after this many bytes of the answer's body. `then`: what happens at the vendor meanwhile. */
   | { readonly cutAnswerAfter: number; readonly then?: () => void }
-  /** It is processed, but the connection is cut instead of the answer. */
+  /** The request is processed, but the connection is cut instead of the answer. */
   | { readonly loseAnswer: true }
-  /** It is processed, and then `holdAnswer` is called. It is never answered. */
+  /** The request is processed, and then `holdAnswer` is called. It is never answered. */
   | { readonly holdAnswer: () => void }
-  /** It is processed after so many milliseconds. */
+  /** The request is processed after so many milliseconds. */
   | { readonly delay: number }
 
 interface Rule {

@@ -72,7 +72,7 @@ const contents: Readonly<Record<string, string | Buffer>> = {
   'weather.csv': Buffer.alloc(46_200),
 }
 
-/** In seconds since 1970. */
+/** The time of the newest files, in seconds since 1970. */
 const recently = Date.UTC(2026, 5, 3, 6, 12) / 1000
 
 /** The pages, each with what is done there before the picture is taken. */

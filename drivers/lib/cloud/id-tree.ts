@@ -224,7 +224,7 @@ export class IdTree<Item extends IdItem> {
     this.#forgetDuplicates(from)
   }
 
-  /** It is not known what a failed change has made of the entry at a path: the next look-up lists its folder. */
+  /** Forgets the id of a path, at which a change has failed with an unknown outcome. The next look-up lists again. */
   forget(path: Path): void {
     this.#takeRecent(path)
     this.#forgetListed(path)

@@ -183,7 +183,7 @@ async function sharesOf(
   return shares.all
 }
 
-/** In seconds since 1970; 0: never. Throws `invalid` for anything else. */
+/** The end of an account, stored in seconds since 1970; 0: never. Throws `invalid` for anything else. */
 function endOf(value: ForeignRow[string]): Date | undefined {
   const seconds = Number(textOf(value) || '0')
   if (!Number.isSafeInteger(seconds)) throw new GatewayError('invalid', { reason: 'its end is not a time' })

@@ -59,7 +59,7 @@ export async function openToWrite(
   )
 }
 
-/** Otherwise a stream would report a missing parent only at its end. */
+/** Rejects if the parent folder is missing, which a stream would report only at its end. */
 async function assertParent(storage: Storage, path: Path, options: CallOptions): Promise<void> {
   // On a backend without folders, no parent can be missing.
   if (!storage.traits.emptyFolders) return

@@ -52,7 +52,7 @@ export class SignedUrls {
     return isOld || Number(url.searchParams.get('x-oss-serial')) <= this.#expired ? 'AccessDenied' : undefined
   }
 
-  /** It covers the content type, the path and the query. */
+  /** The signature of a URL, which covers the content type, the path and the query. */
   #signature(method: string, contentType: string, { pathname, searchParams }: URL): string {
     const text = [method, contentType, pathname, searchParams.toString()].join('\n')
     return createHmac('sha256', this.#key).update(text).digest('base64')

@@ -22,7 +22,7 @@ type Caller = (typeof callers)[number]
 type Codes = readonly [nobody: number, guest: number, plain: number, able: number, admin: number]
 
 const everybody: Codes = [200, 200, 200, 200, 200]
-/** Also the guest, if that account is enabled. */
+/** Every account, also the guest's if it is enabled. */
 const everyAccount: Codes = [401, 200, 200, 200, 200]
 const ssoOff: Codes = [403, 403, 403, 403, 403]
 const ownAccount: Codes = [401, 401, 200, 200, 200]
