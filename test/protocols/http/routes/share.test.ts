@@ -40,14 +40,15 @@ void t.test('a share has the fields of the family, and those that this gateway a
   }
   const { code, data } = await ann.post('/api/share/create', { ...family, ...added })
   t.equal(code, 200)
-  const { id, created, ...rest } = data as Record<string, unknown>
+  const { id, pseudonym, created, ...rest } = data as Record<string, unknown>
   t.match(id, /^[A-Za-z0-9]{8}$/)
+  t.match(pseudonym, /^[0-9a-f]{10}$/)
   t.ok(Math.abs(Date.parse(String(created)) - Date.now()) < 60_000)
   const own = { creator: 'ann', creator_role: 0, domain: '', web_hosting: false, uploaded_bytes: 0, uploaded_files: 0 }
   const all = { ...family, ...added, ...own, expires: '2099-01-02T03:04:05.000Z', state: 'disabled' }
   t.same(rest, all)
-  t.same(await shown(ann, String(id)), { ...all, id, created })
-  t.same((await ann.post('/api/share/list', {})).data, { content: [{ ...all, id, created }], total: 1 })
+  t.same(await shown(ann, String(id)), { ...all, id, pseudonym, created })
+  t.same((await ann.post('/api/share/list', {})).data, { content: [{ ...all, id, pseudonym, created }], total: 1 })
 
   // As a client of the family, which sends what it has read and knows.
   const updated = await ann.post('/api/share/update', { ...family, accessed: 4, disabled: false, id })
