@@ -84,7 +84,7 @@ void t.test('GitHub signs in by OAuth, with its id as the identity', async (t) =
   account = { id: 1, login: 'former' }
   t.match((await new Browser().go(start)).body, /not bound to any users/, 'the name is not the identity')
   account = { login: 'former' }
-  t.match((await new Browser().go(start)).body, /GitHub has sent no id/)
+  t.match((await new Browser().go(start)).body, /the answer of the provider is not accepted/)
   account = { id: 'former' }
-  t.match((await new Browser().go(start)).body, /GitHub has sent no id/)
+  t.match((await new Browser().go(start)).body, /the answer of the provider is not accepted/)
 })
