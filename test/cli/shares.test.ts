@@ -113,7 +113,7 @@ void t.test('share commands take effect in a running daemon, and are judged as t
   const list = await run(['share', 'list', '--user', 'ann'])
   t.match(
     list.out,
-    /^ID {8}USER {2}MODE {2}STATE {5}VISITS {2}ENDS {3}SHOWS\ndocs {6}ann {3}read {2}disabled {2}1 {7}never {2}\/ann\/docs\nother-id/,
+    /^ID {8}PSEUDONYM {3}USER {2}MODE {2}STATE {5}VISITS {2}ENDS {3}SHOWS\ndocs {6}[0-9a-f]{10} {2}ann {3}read {2}disabled {2}1 {7}never {2}\/ann\/docs\nother-id/,
   )
   t.match(await run(['share', 'enable', 'docs']), { status: 0, out: 'the share docs is enabled\n' })
   t.ok(await shows('docs', 'a.txt'))
