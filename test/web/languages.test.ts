@@ -1,12 +1,14 @@
 /** The console in other languages than English. */
 import { readdirSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { axeViolations, withoutBrowser } from './browser.js'
+import { axeViolations, openPage, signIn, withoutBrowser } from './browser.js'
 import { textsIn } from './console-modules.js'
 import { fullSite, tooLarge, visitEveryPage, type Say } from './every-page.js'
 import { pseudo, usePseudoLocale } from './pseudo-locale.js'
-import { button, dialog, rowOf, visit, type Site } from './site.js'
+import { button, dialog, rowOf, startSite, visit, type Site } from './site.js'
 
 const widths = [1280, 360]
 
@@ -103,6 +105,22 @@ void t.test('every page is accessible in every language, and says which it is', 
     await visitEveryPage(t, site, check, { say: await sayIn(language), skipsDialogs: true, locale: language })
   }
   await t.test('the choice of the user is kept, and is the language of everything', (t) => choice(t, site))
+})
+
+void t.test('texts that could not be loaded are loaded with the next part', { skip: withoutBrowser }, async (t) => {
+  const site = await startSite(t)
+  await writeFile(join(site.folder, 'notes.bin'), Buffer.alloc(1))
+  const { page } = await openPage(site.browser, site.url)
+  t.teardown(() => page.context().close())
+  await signIn(page, 'admin', site.adminPassword)
+  await page.goto('/notes.bin')
+  const texts = /\/static\/changes-\w+\.js$/
+  await page.route(texts, (route) => route.abort())
+  await button(page, 'Link').click()
+  await page.getByRole('alert').getByText('This part of the page could not be loaded.').waitFor()
+  await page.unroute(texts)
+  await page.evaluate(`history.pushState(null, '', '/@tasks')`)
+  await page.getByText('Nothing is in progress.').waitFor()
 })
 
 async function sayIn(language: string): Promise<Say> {

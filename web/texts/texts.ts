@@ -28,18 +28,24 @@ type AllOf<Union> = (Union extends unknown ? (each: Union) => void : never) exte
 
 /** The groups of texts of all catalogues that are loaded. A component that reads one is rendered in each language. */
 const loaded = {}
-const requested = new Map<CatalogueName, Promise<unknown>>()
+/** The catalogues that modules have named; undefined: it could not be loaded. */
+const requested = new Map<CatalogueName, Promise<void> | undefined>()
 
 /** The texts of these catalogues. See above when they can be read. */
 export function textsOf<Name extends CatalogueName>(...names: readonly Name[]): AllOf<Contents[Name]> {
-  for (const name of names) {
-    if (requested.has(name)) continue
-    const load = catalogues[languageInUse.peek().language][name]().then(({ default: texts }) => add(texts))
-    // A failure is reported by withTexts.
-    load.catch(() => undefined)
-    requested.set(name, load)
-  }
+  for (const name of names) if (!requested.has(name)) void request(name).catch(() => undefined)
   return loaded as AllOf<Contents[Name]>
+}
+
+async function request(name: CatalogueName): Promise<void> {
+  const load = catalogues[languageInUse.peek().language][name]().then(({ default: texts }) => add(texts))
+  requested.set(name, load)
+  try {
+    await load
+  } catch (error) {
+    requested.set(name, undefined)
+    throw error
+  }
 }
 
 function add(groups: object): void {
@@ -49,10 +55,13 @@ function add(groups: object): void {
   }
 }
 
-/** Resolves to the module when the texts are loaded that it and its imports have named. Rejects if any cannot be. */
+/**
+ * Resolves to the module when the texts are loaded that it and its imports have named. Rejects if any cannot be. Those
+ * that could not be loaded before are requested again.
+ */
 export async function withTexts<Module>(module: Promise<Module>): Promise<Module> {
   const evaluated = await module
-  await Promise.all(requested.values())
+  await Promise.all([...requested].map(([name, load]) => load ?? request(name)))
   return evaluated
 }
 
