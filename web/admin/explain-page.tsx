@@ -99,7 +99,7 @@ function Explanation({ answer }: { readonly answer: Answer }) {
       <ol>
         {answer.steps.map(({ text, refused }, index) => (
           <li key={index}>
-            {text} {refused && <strong>{explain.refusedHere}</strong>}
+            <span lang="en">{text}</span> {refused && <strong>{explain.refusedHere}</strong>}
           </li>
         ))}
       </ol>
@@ -108,7 +108,9 @@ function Explanation({ answer }: { readonly answer: Answer }) {
           <h3>{explain.notes}</h3>
           <ul>
             {answer.notes.map((note) => (
-              <li key={note}>{note}</li>
+              <li key={note} lang="en">
+                {note}
+              </li>
             ))}
           </ul>
         </>

@@ -1,6 +1,7 @@
 /** What an event of the audit says, in plain words. */
 import type { Data } from '../api/client.ts'
 import { EventKind, EventResult } from '../api/schema.ts'
+import { textOfName } from '../components/error-text.ts'
 import { kindText } from '../components/event-text.ts'
 import { formatSize, formatTimeWithSeconds, list } from '../texts/format.ts'
 import { textFor, textsOf } from '../texts/texts.ts'
@@ -39,5 +40,5 @@ function factText(name: keyof AuditEvent, value: NonNullable<AuditEvent[keyof Au
 }
 
 function errorText(name: string): string {
-  return textFor(name, texts.events.errors) ?? name.replaceAll('_', ' ')
+  return textFor(name, texts.events.errors) ?? textOfName(name)
 }

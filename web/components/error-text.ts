@@ -17,6 +17,13 @@ function ofApi({ error, message }: ApiError): string {
   return typeof text === 'function' ? text(reasonIn(message, error)) : text
 }
 
+/** The text of the name of a failure, without its reason; the name with blanks if there is none. */
+export function textOfName(name: string): string {
+  const failures: Readonly<Record<string, unknown>> = texts.failures
+  const text = Object.hasOwn(failures, name) ? failures[name] : undefined
+  return typeof text === 'string' ? text : name.replaceAll('_', ' ')
+}
+
 /** How many clauses of a message say only where it was found. */
 const leadingClauses: Readonly<Partial<Record<ErrorName, number>>> = {
   storage_created: 2,

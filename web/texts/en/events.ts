@@ -43,7 +43,7 @@ export default {
     } satisfies Record<`${EventKind}`, string>,
     refused: (why: string) => `not allowed: ${why}`,
     failed: (why: string) => `failed: ${why}`,
-    /** Texts of the names of errors. Other names are shown with blanks. */
+    /** Texts of the names of errors. Others have those of failures. */
     errors: {
       denied: 'no permission',
       wrong_credentials: 'wrong name or password',
