@@ -88,7 +88,7 @@ web/profile               web/texts web/api web/styles web/components web/sessio
 web/audit                 web/texts web/api web/components
 web/webhooks              web/texts web/api web/components
 web/admin                 web/texts web/api web/styles web/components web/session web/files web/profile web/audit web/webhooks
-web/manual                web/texts web/components web/viewers
+web/manual                web/texts web/api web/components web/viewers
 web                       web/texts web/api web/styles web/components web/session web/entries web/uploads web/shares web/viewers web/files web/visit web/search web/tasks web/profile web/admin web/manual
 bench                     base database tree test/servers
 tools                     installation protocols/index.ts cli

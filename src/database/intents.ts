@@ -138,9 +138,8 @@ export class IntentsTable {
 }
 
 function intentOf(row: StoredRow): Intent {
-  const isSpare = Boolean(row['spare'])
-  const kind = kinds.find((each) => stored[each].kind === row['kind'] && stored[each].spare === isSpare)
-  if (kind === undefined)
-    throw new GatewayError('internal', { reason: `intent ${String(row['id'])} has no known kind` })
+  const isSpare = Boolean(row.spare)
+  const kind = kinds.find((each) => stored[each].kind === row.kind && stored[each].spare === isSpare)
+  if (kind === undefined) throw new GatewayError('internal', { reason: `intent ${String(row.id)} has no known kind` })
   return { ...readRow(columns, row), kind }
 }

@@ -63,7 +63,7 @@ export async function inDirectory<T>(
     return await untilAborted(work(), controller.signal)
   } catch (error) {
     const cause = withReason(error, controller.signal)
-    if (isGatewayError(cause)) throw cause
+    if (isGatewayError(cause, 'timeout', 'unavailable', 'invalid', 'throttled')) throw cause
     const { ResultCodeError } = await import('ldapts')
     if (!(cause instanceof ResultCodeError)) {
       throw new GatewayError('unavailable', { reason: connectionError(cause).reason, cause })

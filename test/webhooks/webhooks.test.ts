@@ -107,8 +107,9 @@ async function open(
 
 /** Runs a test with a new database of each engine. */
 function onEachEngine(title: string, work: (t: Test, location: string) => Promise<void>): void {
-  for (const { name, skip, newDatabase } of engines) {
-    void t.test(`${name}: ${title}`, { skip }, async (t) => work(t, await newDatabase(t)))
+  for (const engine of engines) {
+    const { name, skip } = engine
+    void t.test(`${name}: ${title}`, { skip }, async (t) => work(t, await engine.newDatabase(t)))
   }
 }
 

@@ -40,7 +40,7 @@ function Confirmation({ me, onAnswer }: ConfirmationProps) {
   const isConfirmed = useRef(false)
   const singleSignOn = useSingleSignOn()
   const { data: identities = [] } = useQuery({
-    queryKey: ['identities'],
+    queryKey: keys.identities,
     queryFn: () => get('/api/me/identities'),
     enabled: singleSignOn !== undefined,
   })
