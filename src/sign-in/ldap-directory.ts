@@ -37,7 +37,6 @@ export type PersonRefusal = 'account_disabled' | 'account_expired'
 /** Attributes that never change while an entry exists: RFC 4530, Active Directory, 389 Directory Server. */
 const stableIds = ['entryUUID', 'objectGUID', 'nsUniqueId'] as const
 const states = ['userAccountControl', 'accountExpires', 'nsAccountLock', 'pwdAccountLockedTime'] as const
-const maxGroups = 1000
 /** LDAP_MATCHING_RULE_IN_CHAIN. */
 const inChain = '1.2.840.113556.1.4.1941'
 
@@ -249,7 +248,7 @@ async function searchGroups({ client, library, settings }: Asking, entry: Entry)
   const nested = new ExtensibleFilter({ matchType: 'member', rule: inChain, value: dn })
   const { searchEntries } = await client.search(settings.groupBase || settings.base, {
     filter: settings.nestedGroups ? nested : new OrFilter({ filters }),
-    sizeLimit: maxGroups,
+    // Without a limit of its own: the library would take what a limit has cut off for complete.
     attributes: ['1.1'],
   })
   return searchEntries.map((group) => group.dn)

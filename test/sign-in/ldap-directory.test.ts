@@ -88,6 +88,14 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     t.same([...(mallory?.groups ?? [])], [`cn=of mallory,ou=groups,${suffix}`], 'her uid, and no name that she chose')
   })
 
+  await t.test('groups that a limit of the directory cuts off are not taken for all', async (t) => {
+    await slapd.addPerson('many', 'a password of many')
+    // OpenLDAP sends 500 entries, unless it is told otherwise.
+    for (let number = 0; number < 501; number++) await slapd.addGroup(`group ${number}`, ['many'])
+    const searching = directoryAt(plain, { groupBase: `ou=groups,${suffix}` })
+    await t.rejects(searching.find({ name: 'many' }), { code: 'invalid', reason: /the directory answers: .*0x4/ })
+  })
+
   await t.test('referrals are not followed', async (t) => {
     let asked = 0
     const other = createServer((socket) => {
