@@ -40,7 +40,7 @@ export interface ProviderAnswer {
   readonly authTime?: Date | undefined
 }
 
-/** Whose sessions a provider ends. */
+/** The sessions that a provider ends: those of a subject, or the one session `sid`. */
 export interface LogoutRequest {
   readonly issuer: string
   readonly subject?: string | undefined
@@ -144,7 +144,9 @@ export class Provider {
     const isGitHub = new URL(issuer).hostname === 'github.com'
     const url = new URL(isGitHub ? 'https://api.github.com/user' : `${issuer.replace(/\/$/, '')}/api/v3/user`)
     const response = await oidc.fetchProtectedResource(config, token, url, 'GET')
-    const claims = (await response.json()) as Record<string, unknown>
+    const claims = (await response.json().catch(() => {
+      throw new GatewayError('invalid', { detail: 'provider_failed', reason: 'GitHub has sent no JSON' })
+    })) as Record<string, unknown>
     const { id, login } = claims
     if (!Number.isSafeInteger(id))
       throw new GatewayError('invalid', { detail: 'provider_failed', reason: 'GitHub has sent no id' })

@@ -1,6 +1,8 @@
 /** Logout tokens (OpenID Connect Back-Channel Logout 1.0), and sign-ins at GitHub. */
 import { SignJWT } from 'jose'
 import t from 'tap'
+import { EgressGuard } from '../../src/net/egress.js'
+import { SingleSignOn } from '../../src/sign-in/single-sign-on.js'
 import { listen } from '../protocols/http/listen.js'
 import { clientId } from '../servers/openid-provider.js'
 import { Browser, posted } from './browser.js'
@@ -65,7 +67,8 @@ void t.test('GitHub signs in by OAuth, with its id as the identity', async (t) =
       return
     }
     const answer = url.pathname === '/api/v3/user' ? account : { access_token: 'a', token_type: 'bearer', scope: '' }
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
+    const text = typeof answer === 'string' ? answer : JSON.stringify(answer)
+    response.writeHead(200, { 'content-type': 'application/json' }).end(text)
   })
   const former = await site.as('former', [])
   const { users } = site.gateway.accounts
@@ -87,4 +90,19 @@ void t.test('GitHub signs in by OAuth, with its id as the identity', async (t) =
   t.match((await new Browser().go(start)).body, /the answer of the provider is not accepted/)
   account = { id: 'former' }
   t.match((await new Browser().go(start)).body, /the answer of the provider is not accepted/)
+
+  account = '<html> of a proxy, with a secret'
+  const { accounts, settings, store, audit } = site.gateway
+  const log = { info: () => undefined, warn: () => undefined }
+  const egress = new EgressGuard(() => '127.0.0.0/8')
+  const sso = new SingleSignOn({ accounts, settings, store, audit, egress, log })
+  const from = { secret: undefined, address: '127.0.0.1', userAgent: '' }
+  const wish = { method: 'console', redirectUri: `${site.url}/api/auth/sso_callback`, after: '/' } as const
+  const { page, secret } = await sso.begin(wish, from, false)
+  const { headers } = await fetch(page, { redirect: 'manual' })
+  const { searchParams } = new URL(headers.get('location') ?? '')
+  await t.rejects(sso.complete(searchParams, { ...from, secret }), {
+    code: 'invalid',
+    reason: 'GitHub has sent no JSON',
+  })
 })
