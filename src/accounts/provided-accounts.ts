@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { isGatewayError } from '../base/errors.js'
 import type { Audit } from '../audit/audit.js'
+import { ownActor } from '../database/audit-rows.js'
 import type { Log } from '../base/log.js'
 import { cleanPath, foldCase, type Path } from '../base/path.js'
 import type { Accounts } from './accounts.js'
@@ -123,7 +124,7 @@ export class ProvidedAccounts {
   /** Records in the audit that a sign-in or a look-up has changed these fields of an account, as nobody has asked. */
   async record(userId: number, fields: readonly string[]): Promise<void> {
     const subject = this.options.accounts.users.get(userId)?.username
-    await this.options.audit.record({ kind: 'admin.user', actor: { name: 'gateway' }, subject, fields, result: 'done' })
+    await this.options.audit.record({ kind: 'admin.user', actor: { name: ownActor }, subject, fields, result: 'done' })
   }
 
   async #provideGroups(

@@ -37,7 +37,7 @@ export function addAuditCommand(program: Command): void {
     .description('what happened, and who did it: the last events, oldest first')
     .option('--from <time>', 'not before this time (RFC 3339)')
     .option('--to <time>', 'before this time')
-    .option('--user <username>', 'of a user; also guest and share:PSEUDONYM')
+    .option('--user <username>', 'of a user; also guest, share:PSEUDONYM and gateway:')
     .option('--path <path>', 'about a path of the whole tree, or what is below it')
     .option('--kind <kinds>', 'of these kinds, separated by commas')
     .addOption(new Option('--result <result>', 'with this result').choices(['done', 'refused', 'failed']))

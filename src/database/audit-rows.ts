@@ -6,7 +6,10 @@ import type { Path } from '../base/path.js'
 export interface Actor {
   /** Absent for guests who have no account of their own, and for the gateway itself. */
   readonly userId?: number | undefined
-  /** The name of the user when it happened, `guest`, or `share:PSEUDONYM`. No name of a user has a colon. */
+  /**
+   * The name of the user when it happened, `guest`, `share:PSEUDONYM`, or `gateway:` for the gateway itself. No name of
+   * a user has a colon.
+   */
   readonly name: string
   /** The name of a protocol, `task`, or `command line`. Absent for the gateway itself. */
   readonly protocol?: string | undefined
@@ -15,6 +18,9 @@ export interface Actor {
   /** What signed in, by its id: `token:ID`, `console:12`, `key:3`, `app:4`, `password`, `permanent`. Never a secret. */
   readonly credential?: string | undefined
 }
+
+/** The name of the gateway as an actor. */
+export const ownActor = 'gateway:'
 
 /** What is known where the event happens. */
 export interface EventFacts {

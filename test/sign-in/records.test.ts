@@ -30,7 +30,12 @@ void t.test('accounts that a sign-in makes, links, and makes admin or no longer,
     posted((await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)).body, 'token')
     return events.splice(0)
   }
-  const change = (subject: string, ...fields: readonly string[]) => ({ by: 'gateway', subject, fields, result: 'done' })
+  const change = (subject: string, ...fields: readonly string[]) => ({
+    by: 'gateway:',
+    subject,
+    fields,
+    result: 'done',
+  })
   t.same(await signIn('new-1'), [change('new-1', 'username', 'identity')])
   t.same(await signIn('new-1'), [])
   t.same(await signIn('new-1', { groups: ['root'] }), [change('new-1', 'becomes admin')])

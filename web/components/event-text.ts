@@ -6,9 +6,9 @@ const texts = textsOf('events')
 
 /** `ann`, or who did it if that was no user. The names of users are shown as they are: no user has a colon in it. */
 export function actorText(user: string): string {
-  return user.startsWith('share:')
-    ? texts.events.visitor(user.slice('share:'.length))
-    : user || texts.events.unknownName
+  const { events } = texts
+  if (user === 'gateway:') return events.server
+  return user.startsWith('share:') ? events.visitor(user.slice('share:'.length)) : user || events.unknownName
 }
 
 /** `stored a new file`. The kind as it is if the console does not know it. */

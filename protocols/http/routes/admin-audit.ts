@@ -32,7 +32,7 @@ export const eventData = z
     kind: kindName,
     result: resultName,
     user_id: z.int().nullable(),
-    user: z.string().describe('The name of the user when it happened, `guest`, or `share:PSEUDONYM`.'),
+    user: z.string().describe('The name of the user when it happened, `guest`, `share:PSEUDONYM`, or `gateway:`.'),
     protocol: z.string().nullable().describe('Also `task` and `command line`.'),
     address: z.string().nullable().describe('Of the client; of a sum of refusals from several, their network.'),
     credential: z.string().nullable().describe('What signed in, by its id, such as `key:3`.'),

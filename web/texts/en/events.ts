@@ -71,6 +71,7 @@ export default {
       task: 'a task',
       'command line': 'the command line',
     },
+    server: 'the server',
     unknownName: 'an unknown name',
     visitor: (share: string) => (share === '' ? 'a visitor of a share' : `a visitor of the share ${share}`),
     /** Names of the fields of an event. */

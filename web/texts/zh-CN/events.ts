@@ -69,6 +69,7 @@ export default {
       task: '任务',
       'command line': '命令行',
     },
+    server: '服务器',
     unknownName: '未知用户名',
     visitor: (share) => (share === '' ? '分享的访问者' : `分享 ${share} 的访问者`),
     fields: {
