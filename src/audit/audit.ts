@@ -339,9 +339,9 @@ export class Audit {
       const { file, events, written, onlyInFile } = group
       try {
         const stored = onlyInFile === 0 ? undefined : await eventsIn(file.path).catch(ignoreMissing)
-        // Somebody has removed the file: what memory has is left.
-        if (stored === undefined) this.#lost += onlyInFile
         await this.#insert(stored === undefined ? events : [...stored, ...events.slice(written)])
+        // Somebody has removed the file: only what memory has is stored.
+        if (stored === undefined) this.#lost += onlyInFile
       } catch (error) {
         if (!this.#hasFailed) this.#options.log.error({ err: error }, 'events of the audit cannot be stored yet')
         this.#hasFailed = true

@@ -21,6 +21,7 @@ class World {
   ])
   readonly stored = new Map<string, AuditEvent>()
   readonly groups: number[] = []
+  attempts = 0
   readonly logged: string[] = []
   failure: Error | undefined
   time = 1_700_000_000_000
@@ -44,6 +45,7 @@ class World {
       store: {
         audit: {
           insert: async (events) => {
+            this.attempts++
             if (this.failure) throw this.failure
             this.groups.push(events.length)
             for (const event of events) this.stored.set(event.id, event)
@@ -168,6 +170,8 @@ void t.test('when somebody removes the files, what memory has is stored, and the
   for (let number = 0; number < 10_100; number++) void audit.record(stored(`/${number}`))
   t.ok(await until(() => world.logged.length > 0))
   for (const name of await readdir(world.folder)) await rm(join(world.folder, name))
+  const { attempts } = world
+  t.ok(await until(() => world.attempts >= attempts + 2), 'each attempt finds the files gone')
   world.failure = undefined
   t.ok(await until(() => world.stored.size === 10_000))
   t.ok(await until(() => audit.lost === 100))
