@@ -152,16 +152,20 @@ export class Webhooks {
 
   #queueOf(row: WebhookRow): HookQueue {
     const { store, log } = this.options
-    return new HookQueue({
+    const queue = new HookQueue({
       ...{ hookId: row.id, store, log, times: this.#times },
       send: ({ eventId, body }, signal) => this.#send(row, eventId, body, signal),
       switchOff: async (reason) => {
         if (await store.webhooks.switchOff(row.id, reason)) {
           log.warn({ hook: row.name, reason }, 'a webhook is switched off')
         }
+        // It may have been switched on again, which leaves the row as it was: that needs another queue.
+        queue.end()
+        if (this.#queues.get(row.id)?.queue === queue) this.#queues.delete(row.id)
         await this.reload()
       },
     })
+    return queue
   }
 
   #send({ url, secret, oldSecret, oldSecretEnds }: WebhookRow, id: string, body: string, signal: AbortSignal) {

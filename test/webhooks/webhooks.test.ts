@@ -288,6 +288,25 @@ onEachEngine('a receiver that is gone is switched off at once, and what waits is
   t.equal(new Set(receiver.ids).size, 10)
 })
 
+onEachEngine('a webhook that is switched on while it is being switched off delivers', async (t, location) => {
+  const opened = await open(t, { location })
+  const { webhooks } = opened.store
+  const switchOff = webhooks.switchOff.bind(webhooks)
+  webhooks.switchOff = async (id, reason) => {
+    const done = await switchOff(id, reason)
+    receiver.script = accept
+    await webhooks.update(id, { enabled: true, disabledReason: '' })
+    return done
+  }
+  const receiver = await startReceiver(t, (answer) => answer.writeHead(410).end())
+  const { id } = await opened.add({ url: receiver.url })
+  await opened.record({})
+  t.ok(await until(() => receiver.script === accept))
+  const [event = ''] = await opened.record({})
+  t.ok(await until(() => receiver.ids.includes(event)))
+  t.equal((await opened.row(id)).enabled, true)
+})
+
 for (const [status, form] of [
   [429, 'seconds'],
   [503, 'a date'],
