@@ -5,6 +5,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { Egress } from '../contract/driver-env.js'
 import { GatewayError } from '../base/errors.js'
+import { retryAfter } from '../base/retry-after.js'
 import { locationText } from '../base/utf8.js'
 import { sendRequest } from '../net/outgoing-request.js'
 import { parseUrl } from '../net/web-address.js'
@@ -63,11 +64,10 @@ export async function get(
 /** Converts a response with an unexpected status to an error. */
 function errorForStatus({ statusCode: status = 0, headers }: IncomingMessage): GatewayError {
   const reason = `the server answers with status ${status}`
-  const seconds = Number(headers['retry-after'])
-  const retryAfter = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, 3600) : undefined
+  const options = { reason, retryAfter: retryAfter(headers) }
   if (status === 404 || status === 410) return new GatewayError('not_found', { reason })
   if (status === 401 || status === 403) return new GatewayError('denied', { reason })
-  if (status === 429) return new GatewayError('throttled', { reason, retryAfter })
-  if (status >= 500) return new GatewayError('unavailable', { reason, retryAfter })
+  if (status === 429) return new GatewayError('throttled', options)
+  if (status >= 500) return new GatewayError('unavailable', options)
   return new GatewayError('invalid', { reason })
 }

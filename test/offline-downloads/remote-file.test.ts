@@ -4,6 +4,7 @@ import type { LookupAddress } from 'node:dns'
 import type { ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
+import type { GatewayError } from '../../src/base/errors.js'
 import { RemoteFile, type RemoteOptions } from '../../src/offline-downloads/remote-file.js'
 import { EgressGuard } from '../../src/net/egress.js'
 import { rangeStart, startScripted } from './scripted-server.js'
@@ -213,6 +214,12 @@ void t.test('an error status becomes the matching error code', async (t) => {
   for (const [status, code] of statuses) {
     const server = await startScripted(t, (_request, answer) => answer.writeHead(status, { 'retry-after': '7' }).end())
     await t.rejects(fetched(server.url), { code, reason: `the server answers with status ${status}` })
+  }
+  for (const wait of ['7', new Date(Date.now() + 3600_000).toUTCString()]) {
+    const server = await startScripted(t, (_request, answer) => answer.writeHead(503, { 'retry-after': wait }).end())
+    const error = await fetched(server.url).catch((caught: unknown) => caught)
+    const { retryAfter = 0 } = error as GatewayError
+    t.ok(wait === '7' ? retryAfter === 7 : retryAfter > 3500 && retryAfter <= 3600, `${wait}: ${retryAfter} s`)
   }
 })
 
