@@ -1,11 +1,11 @@
-/** Whose attempts to sign in are refused after too many failures, on all nodes: what admins see and end of it. */
+/** The locks of networks and accounts after too many failed sign-ins, on all nodes: admins list and end them. */
 import { GatewayError } from '../base/errors.js'
 import { networkOf } from '../net/addresses.js'
 import type { Identities } from './identities.js'
 import type { LockedOut, LockedParty } from './limiter.js'
 import type { UserRow, Users } from './users.js'
 
-/** Whose attempts to sign in are refused. */
+/** A network, an account or a pair of both whose attempts to sign in are refused. */
 export interface LockedSignIn extends Pick<LockedParty, 'kind' | 'failures'> {
   /** As of `networkOf`. Undefined: from everywhere. */
   readonly network: string | undefined

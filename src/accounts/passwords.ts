@@ -16,7 +16,7 @@ const staticSuffix = '-https://github.com/alist-org/alist'
 const cost = { power: 15, blocks: 8, parallel: 3 }
 const saltBytes = 16
 const digestBytes = 32
-/** No password is known to have it. */
+/** The digest of accounts without a password: no password is known that has it. */
 const impossibleDigest = Buffer.alloc(digestBytes)
 
 /** The hash that clients may send in place of the password: 64 lower-case hexadecimal characters. */

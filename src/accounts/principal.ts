@@ -49,7 +49,7 @@ export function checkPermission(permission: number): number {
   return permission
 }
 
-/** What a user has by its groups. */
+/** The permissions and duties that the groups of a user give it. */
 export interface Membership {
   /** The ids of the groups. */
   readonly groups: readonly number[]
@@ -263,7 +263,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     return this.address === undefined ? undefined : networkOf(this.address)
   }
 
-  /** Who it is in the audit. A visitor of a share is not its creator, and the id of a share opens it. */
+  /** The actor in the audit. A visitor of a share has the pseudonym of the share, because the id opens it. */
   get actor(): Actor {
     const { share, userId, username, protocol, address, credential } = this
     return {

@@ -29,7 +29,7 @@ interface Time {
 /** Times of events of these kinds, newest first. */
 interface Table {
   readonly kinds: readonly SignInKind[]
-  /** By which fields they are found. */
+  /** The fields that identify a row of the table. */
   readonly fields: readonly (keyof SignInParty)[]
   /** By the network, or an empty text, and the account; by an empty text and the network without accounts. */
   readonly times: PairTable<readonly Time[]>
@@ -127,7 +127,7 @@ function pairOf(network = '', account = ''): readonly [network: string, account:
   return [network, account]
 }
 
-/** Whose the times of a table are. */
+/** The network, the account or the pair of both that a row of the table counts the failures of. */
 function partyOf({ fields }: Table, first: string, second: string): SignInParty {
   const [field = 'account'] = fields
   return fields.length === 2 ? { network: first, account: second } : { [field]: second }

@@ -207,7 +207,7 @@ type BackendOperationName =
   | 'remove orphans'
   | 'start'
 
-/** By which somebody gets to the tree. */
+/** Operations that let a client into the tree. */
 type AccessOperationName = 'sign in' | 'open signed URL'
 
 /** Operations of SFTP that are none of the tree, or a part of one. */

@@ -67,7 +67,7 @@ const knownTransports: readonly string[] = ['usb', 'nfc', 'ble', 'smart-card', '
 interface Begun {
   readonly challenge: string
   readonly site: PasskeySite
-  /** Whose passkey it must be. Absent: anybody's. */
+  /** The only user whose passkeys are accepted. Absent: those of all users are. */
   readonly userId?: number
   /** The name of a new passkey. */
   readonly name?: string

@@ -54,7 +54,7 @@ export interface ToldStep {
   readonly kind: EvidenceKind
   /** The id of the grant or folder rule; null if the step looked at neither. */
   readonly id: number | null
-  /** Whose grant the step looked at: `user:3` or `group:2`. */
+  /** The user or group that has the grant: `user:3` or `group:2`. */
   readonly subject: string | null
   /** The path of the grant, the folder rule or the base folder; else the one that was asked. */
   readonly path: Path

@@ -12,7 +12,7 @@ const codeName = /`#?([a-z]+[A-Z]\w*)(?:\(.*?\))?`/g
 
 /** The first line of a doc comment that begins with a word for what only the code below it names. */
 const withoutSubject =
-  /^[^\S\n]*\/\*\*\s+(?:\*\s+)?((?:Of|That of|Those|The same|It|Its|In bytes|In (?:milli)?seconds|Also|Otherwise)\b.*?)(?: \*\/)?$/gm
+  /^[^\S\n]*\/\*\*\s+(?:\*\s+)?((?:Of|That of|Those|The same|It|Its|In bytes|In (?:milli)?seconds|Also|Otherwise|Whose|By which)\b.*?)(?: \*\/)?$/gm
 
 /** A comment on a `max…` that says of what it is, and not that it is the maximum. */
 const limit =

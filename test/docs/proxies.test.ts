@@ -78,7 +78,8 @@ async function startProxy(
   child.stderr.on('data', (chunk: Buffer) => (complaints += chunk.toString()))
   const ended = new Promise((resolve) => child.once('exit', resolve))
   t.teardown(async () => {
-    child.kill('SIGKILL')
+    // Not SIGKILL: the workers of nginx would go on.
+    child.kill('SIGTERM')
     await ended
   })
   while (!(await accepts(port))) {
