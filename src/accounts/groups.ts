@@ -13,11 +13,11 @@ export interface Group extends GroupRow {
   readonly members: readonly number[]
 }
 
-type Requirement = 'requireTwoStep' | 'requireProvider'
-/** The requirements are false by default. */
-type NewGroup = Omit<Group, 'id' | Requirement> & Readonly<Partial<Record<Requirement, boolean | undefined>>>
+type Flag = 'requireTwoStep' | 'requireProvider' | 'providedAdmins'
+/** The flags are false by default. */
+type NewGroup = Omit<Group, 'id' | Flag> & Readonly<Partial<Record<Flag, boolean | undefined>>>
 /** Undefined fields are unchanged. */
-type GroupChanges = { readonly [Field in keyof Omit<Group, 'id'>]?: Group[Field] | undefined }
+type GroupChanges = { readonly [Field in keyof Omit<Group, 'id' | 'providedAdmins'>]?: Group[Field] | undefined }
 
 /** Grants that are stored with a group or a user, in the same transaction. */
 export interface StoredWith {
@@ -70,8 +70,8 @@ export class Groups {
    */
   create(group: NewGroup, grants?: StoredWith): Promise<Group> {
     return this.#change(async ({ groups }) => {
-      const { members, requireTwoStep = false, requireProvider = false, ...others } = group
-      const row = { ...others, requireTwoStep, requireProvider }
+      const { members, requireTwoStep = false, requireProvider = false, providedAdmins = false, ...others } = group
+      const row = { ...others, requireTwoStep, requireProvider, providedAdmins }
       checkGroup(row)
       this.#assertFree(row.name)
       this.#assertMembers(members, row.admin)

@@ -1,12 +1,10 @@
 /** Memberships that a provider or directory decides. Those that an admin has given are unchanged. */
+import { isGatewayError } from '../base/errors.js'
 import type { Group, Groups } from './groups.js'
 import type { Identities, IdentityRow } from './identities.js'
 
-/**
- * The group whose members are admins because their provider or directory says so. It is made when it is needed, and
- * requires a sign-in there: who signs in otherwise would stay an admin after the provider has taken that away.
- */
-export const providedAdmins = 'admins by provider'
+/** The name with which the group of `Group.providedAdmins` is made. An admin can give it another one. */
+const nameOfAdmins = 'admins by provider'
 
 /** The groups that a provider or directory manages, as the settings say. */
 export interface ProvidedGroups {
@@ -17,7 +15,7 @@ export interface ProvidedGroups {
 }
 
 interface ProvidingAccounts {
-  readonly groups: Pick<Groups, 'byName' | 'changeGroupsOf' | 'create' | 'of'>
+  readonly groups: Pick<Groups, 'byName' | 'changeGroupsOf' | 'create' | 'get' | 'list' | 'of'>
   readonly identities: Pick<Identities, 'of'>
 }
 
@@ -44,24 +42,44 @@ export async function applyProvidedGroups(
   { map, admins }: ProvidedGroups,
 ): Promise<{ readonly wasAdmin: boolean; readonly isAdmin: boolean }> {
   const there = new Set(values)
-  const wanted = new Map(Object.values(map).map((here) => [here, false]))
-  for (const [name, here] of Object.entries(map)) if (there.has(name)) wanted.set(here, true)
+  const wanted = new Map<number | undefined, boolean>()
+  for (const [name, here] of Object.entries(map)) {
+    const id = groups.byName(here)?.id
+    wanted.set(id, there.has(name) || wanted.get(id) === true)
+  }
   const isWantedAdmin = admins.some((name) => there.has(name))
   // Another provider may have made the user an admin.
   if (admins.length > 0 || new Set(identities.of(userId).map(({ issuer }) => issuer)).size < 2)
-    wanted.set(providedAdmins, isWantedAdmin)
-  if (isWantedAdmin && groups.byName(providedAdmins) === undefined) {
-    const fields = { name: providedAdmins, description: '', permission: 0, admin: true, members: [] }
-    await groups.create({ ...fields, requireProvider: true })
-  }
+    wanted.set((isWantedAdmin ? await groupOfAdmins(groups) : knownGroupOfAdmins(groups))?.id, isWantedAdmin)
   const mayGive = ({ admin, requireProvider }: Group) => !admin || requireProvider || provisioned
   const before = groups.of(userId)
   const [joined, left]: [number[], number[]] = [[], []]
-  for (const [name, isWanted] of wanted) {
-    const group = groups.byName(name)
+  for (const [id, isWanted] of wanted) {
+    const group = id === undefined ? undefined : groups.get(id)
     if (group !== undefined) (isWanted && mayGive(group) ? joined : left).push(group.id)
   }
   const isSame = joined.every((id) => before.groups.includes(id)) && !left.some((id) => before.groups.includes(id))
   if (!isSame) await groups.changeGroupsOf(userId, { joined, left, keepsRestrictions: values === undefined })
   return { wasAdmin: before.isAdmin, isAdmin: groups.of(userId).isAdmin }
+}
+
+const knownGroupOfAdmins = (groups: Pick<Groups, 'list'>) => groups.list().find((group) => group.providedAdmins)
+
+/**
+ * The group of `Group.providedAdmins`. It is made when it is needed, and requires a sign-in at a provider or directory:
+ * who signs in otherwise would stay an admin after that has taken it away. Rejects as `Groups.create`.
+ */
+async function groupOfAdmins(groups: Pick<Groups, 'create' | 'list'>): Promise<Group> {
+  for (let number = 1; ; number++) {
+    const known = knownGroupOfAdmins(groups)
+    if (known !== undefined) return known
+    const name = number === 1 ? nameOfAdmins : `${nameOfAdmins} ${number}`
+    const flags = { admin: true, requireProvider: true, providedAdmins: true }
+    try {
+      return await groups.create({ name, description: '', permission: 0, members: [], ...flags })
+    } catch (error) {
+      // A concurrent sign-in may have made it, also on another node, or another group has such a name.
+      if (!isGatewayError(error, 'exists')) throw error
+    }
+  }
 }

@@ -217,7 +217,10 @@ function wordsOf(text: string): readonly string[] {
 }
 
 /** The group as commands print it. */
-function describe({ users }: Accounts, { members, requireTwoStep, requireProvider, ...group }: Group) {
+function describe(
+  { users }: Accounts,
+  { members, requireTwoStep, requireProvider, providedAdmins: _, ...group }: Group,
+) {
   const names = members.map((id) => users.get(id)?.username ?? String(id))
   const required = { require_two_step: requireTwoStep, require_provider: requireProvider }
   return { ...group, ...required, permissions: namesOf(group.permission), members: names }

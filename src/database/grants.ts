@@ -18,6 +18,7 @@ const groupColumns: Columns<GroupRow> = {
   admin: bool('admin'),
   requireTwoStep: bool('require_two_step'),
   requireProvider: bool('require_provider'),
+  providedAdmins: bool('provided_admins'),
 }
 
 interface MemberColumns {

@@ -664,6 +664,7 @@ export async function addSignInsByOthers(query: Knex): Promise<void> {
   })
   await query.schema.alterTable('user_groups', (table) => {
     table.boolean('require_provider').notNullable().defaultTo(false)
+    table.boolean('provided_admins').notNullable().defaultTo(false)
   })
   await countChangesOf(query, { identities: 'accounts' })
 }

@@ -18,7 +18,7 @@ import { migrations } from '../../src/database/migrations.js'
 import { openStore } from '../../src/database/store.js'
 import type { Store } from '../../src/database/tables.js'
 import { startGateway } from '../gateway.js'
-import { userRow } from '../database/store-rows.js'
+import { groupRow, userRow } from '../database/store-rows.js'
 import { makeCertificate } from '../servers/certificates.js'
 import { withoutSqlite } from '../store-location.js'
 import { main } from './outcome.js'
@@ -143,15 +143,7 @@ const breaks: readonly Break[] = [
     how: async ({ inStore, mount }) => {
       await mount('/all', 'Alias', { paths: '/' })
       await inStore(async ({ grants, groups }) => {
-        const group = {
-          name: 'sales',
-          description: '',
-          permission: 0,
-          admin: false,
-          requireTwoStep: false,
-          requireProvider: false,
-        }
-        const { id } = await groups.insert(group)
+        const { id } = await groups.insert(groupRow({ name: 'sales' }))
         await grants.replace({ userId: undefined, groupId: id }, [{ path: asPath('/shut'), allow: [], deny: ['see'] }])
       })
     },

@@ -99,8 +99,8 @@ export function ruleRow(fields: Partial<FolderRule>): Omit<FolderRule, 'id'> {
 }
 
 export function groupRow(fields: Partial<GroupRow>): Omit<GroupRow, 'id'> {
-  const requirements = { requireTwoStep: false, requireProvider: false }
-  return { name: 'staff', description: '', permission: 0, admin: false, ...requirements, ...fields }
+  const flags = { requireTwoStep: false, requireProvider: false, providedAdmins: false }
+  return { name: 'staff', description: '', permission: 0, admin: false, ...flags, ...fields }
 }
 
 /** `userId` or `groupId` has to be given. */

@@ -392,7 +392,8 @@ for (const engine of engines) {
     void s.test('grants and groups are returned as stored, and are deleted with what they belong to', async (t) => {
       const { users, groups, grants } = await fresh(t)
       const { id: userId } = await users.insert(userRow({ username: 'ada' }))
-      const group = groupRow({ name: 'sales', description: 'all', permission: 8, admin: true, requireTwoStep: true })
+      const flags = { admin: true, requireTwoStep: true, providedAdmins: true }
+      const group = groupRow({ name: 'sales', description: 'all', permission: 8, ...flags })
       const sales = await groups.insert(group)
       t.same(sales, { ...group, id: sales.id })
       await t.rejects(groups.insert(group), { code: 'exists' })

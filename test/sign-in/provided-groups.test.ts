@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { webdav } from '../../protocols/webdav/index.js'
 import { permissionBits } from '../../src/accounts/principal.js'
 import { applyProvidedGroups } from '../../src/accounts/provided-groups.js'
-import { fixture, openAccounts } from '../accounts/accounts-fixture.js'
+import { fixture, newUser, openAccounts } from '../accounts/accounts-fixture.js'
 import { Browser, posted } from './browser.js'
 import { LyingProvider, type Claims } from './lying-provider.js'
 import { serveSite, useProvider } from './site.js'
@@ -47,6 +47,38 @@ void t.test('who is admin by the provider is one only after a sign-in there', as
   await use({ sso_admin_groups: '' })
   t.match(await signIn({ groups: ['root'] }), { role: 0 }, 'nobody is admin by the provider')
   t.same(accounts.groups.of(id).groups, [])
+})
+
+void t.test('the group of admins is the same one, whatever its name is', async (t) => {
+  const { accounts, id, signIn } = await annAtProvider(t, { sso_admin_groups: 'root' })
+  const { groups } = accounts
+  const lookalike = { name: 'Admins by provider', description: '', permission: 0, admin: false, members: [] }
+  const other = await groups.create(lookalike)
+  t.match(await signIn({ groups: ['root'] }), { role: 2, groups: [{ name: 'admins by provider 2' }] })
+  await groups.delete(other.id)
+  const [made = 0] = groups.of(id).groups
+  for (const name of ['ADMINS BY PROVIDER', 'chiefs']) {
+    await groups.update(made, { name })
+    t.match(await signIn({ groups: ['root'] }), { role: 2, groups: [{ name }] })
+    t.match(await signIn({ groups: [] }), { role: 0, groups: [] }, name)
+  }
+  await groups.delete(made)
+  t.match(await signIn({ groups: ['root'] }), { role: 2, groups: [{ name: 'admins by provider' }] })
+})
+
+void t.test('two who are the first admins at once are in one group, also on two nodes', async (t) => {
+  const { accounts, file, clock } = await fixture(t)
+  const other = await openAccounts(t, file, clock)
+  const ids = []
+  for (const username of ['ann', 'bob', 'eve']) ids.push((await accounts.users.create(newUser({ username }))).id)
+  await other.accounts.reload()
+  const provided = { map: {}, admins: ['root'] }
+  const join = (at: typeof accounts, userId = 0) =>
+    applyProvidedGroups(at, { userId, provisioned: true }, ['root'], provided)
+  await Promise.all([join(accounts, ids[0]), join(accounts, ids[1]), join(other.accounts, ids[2])])
+  await accounts.reload()
+  t.match(accounts.groups.list(), [{ name: 'admins by provider', members: ids }])
+  t.equal(accounts.groups.list().length, 1)
 })
 
 void t.test('a provider without a group of admins leaves the admins of the directory as they are', async (t) => {

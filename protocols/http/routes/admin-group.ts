@@ -48,7 +48,7 @@ const groupData = z
   .meta({ id: 'Group' })
 
 function groupObject(
-  { members, requireTwoStep, requireProvider, ...row }: Group,
+  { members, requireTwoStep, requireProvider, providedAdmins: _, ...row }: Group,
   grants: readonly Grant[],
 ): z.input<typeof groupData> {
   const required = { require_two_step: requireTwoStep, require_provider: requireProvider }

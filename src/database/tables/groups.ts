@@ -14,6 +14,8 @@ export interface GroupRow {
   readonly requireTwoStep: boolean
   /** Whether the members of the group sign in at a provider or directory only. */
   readonly requireProvider: boolean
+  /** Whether it is the group of those who are admins because their provider or directory says so. */
+  readonly providedAdmins: boolean
 }
 
 export interface GroupMember {

@@ -21,5 +21,6 @@ export function groupOf(
   if (taken.some(({ name }) => name === group.name)) {
     throw new GatewayError('invalid', { reason: 'another group has this name' })
   }
-  return { ...group, admin: false, requireTwoStep: false, requireProvider: false, grants: allGrants.take(group.grants) }
+  const flags = { admin: false, requireTwoStep: false, requireProvider: false, providedAdmins: false }
+  return { ...group, ...flags, grants: allGrants.take(group.grants) }
 }
