@@ -180,15 +180,16 @@ export class Accounts {
   }
 
   /**
-   * Records that the account of an identity has ended at its provider or directory. Ends all sessions of its user, who
-   * may have been an admin, if it has to sign in there before anything else can be used.
+   * Records that the account of an identity has ended at its provider or directory, unless that is known. Before that
+   * is stored, ends all sessions of its user, who may have been an admin, if it has to sign in there before anything
+   * else can be used. If one of both rejects, nothing is recorded.
    */
   async ended({ id, userId }: Pick<IdentityRow, 'id' | 'userId'>): Promise<void> {
     const identity = this.identities.get(id)
-    if (identity === undefined) return
-    const isNew = identity.checked.getTime() > 0
-    await this.identities.lookedUp(identity, false)
-    if (isNew && this.#isOverdue(userId)) await this.users.endSessions(userId)
+    if (identity === undefined || identity.checked.getTime() === 0) return
+    await this.identities.lookedUp(identity, false, async () => {
+      if (this.#isOverdue(userId)) await this.users.endSessions(userId)
+    })
   }
 
   /**

@@ -16,6 +16,8 @@ const maxPerUser = 20
 const touchInterval = 5 * 60_000
 const day = 24 * 3600_000
 
+type Times = Partial<Pick<IdentityRow, 'lastUsed' | 'checked'>>
+
 interface IdentitiesOptions {
   readonly store: Pick<Store, 'identities'>
   readonly settings: Pick<Settings, 'number'>
@@ -95,11 +97,12 @@ export class Identities {
 
   /**
    * Records what a look-up at the provider or directory has found: the account exists there, or has ended. Then the
-   * user has to sign in there before anything else can be used.
+   * user has to sign in there before anything else can be used. `prepare` is called when this holds in this process,
+   * before it is stored. If it rejects, nothing is recorded.
    */
-  async lookedUp({ id }: IdentityRow, exists: boolean): Promise<void> {
+  async lookedUp({ id }: IdentityRow, exists: boolean, prepare?: () => Promise<void>): Promise<void> {
     const row = this.#byId.get(id)
-    if (row !== undefined) await this.#see(row, { checked: new Date(exists ? this.options.now() : 0) })
+    if (row !== undefined) await this.#see(row, { checked: new Date(exists ? this.options.now() : 0) }, prepare)
   }
 
   /**
@@ -131,10 +134,25 @@ export class Identities {
     this.#replace(await this.options.store.identities.all())
   }
 
-  async #see(row: IdentityRow, times: Partial<Pick<IdentityRow, 'lastUsed' | 'checked'>>): Promise<void> {
+  async #see({ id, lastUsed, checked }: IdentityRow, times: Times, prepare?: () => Promise<void>): Promise<void> {
+    const { store, queue } = this.options
     // Set before the write completes, so that concurrent sign-ins do not write it too.
-    this.#replace([...this.#byId.values()].map((each) => (each.id === row.id ? { ...each, ...times } : each)))
-    await this.options.queue.add(() => this.options.store.identities.see(row.id, times))
+    this.#set(id, times)
+    try {
+      await prepare?.()
+      await queue.add(async () => {
+        await store.identities.see(id, times)
+        // The row may have been read meanwhile.
+        this.#set(id, times)
+      })
+    } catch (error) {
+      this.#set(id, { lastUsed, checked })
+      throw error
+    }
+  }
+
+  #set(id: number, times: Times): void {
+    this.#replace([...this.#byId.values()].map((row) => (row.id === id ? { ...row, ...times } : row)))
   }
 
   #replace(rows: readonly IdentityRow[]): void {

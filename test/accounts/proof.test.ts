@@ -1,4 +1,5 @@
 /** Sign-ins that a provider, a directory or a passkey proves, and what such accounts lose without them. */
+import { mock } from 'node:test'
 import { generateSync } from 'otplib'
 import { allPermissions } from '../../src/accounts/principal.js'
 import { http } from '../../protocols/http/index.js'
@@ -118,6 +119,32 @@ void t.test('an account that a provider has made loses other credentials until i
   await identities.lookedUp(identity, true)
   await t.resolves(mount())
   t.type(token, 'string')
+})
+
+void t.test('an end at the provider that cannot be stored at first ends sessions all the same', async (t) => {
+  const { accounts, store, file, clock } = await fixture(t)
+  const { identities, tokens } = accounts
+  const eve = await accounts.users.create({ ...newcomer, username: 'eve', identity: identities.newRow(shown, true) })
+  const [identity] = identities.of(eve.id)
+  if (identity === undefined) throw new Error('it was not linked')
+  const token = await accounts.signIn.issueToken(proof(eve))
+  const failure = new GatewayError('unavailable', { reason: 'the database is gone' })
+  const fails = () => Promise.reject(failure)
+
+  mock.method(store.users, 'change', fails, { times: 1 })
+  await t.rejects(accounts.ended(identity), failure)
+  await t.resolves(tokens.principalOf(token, http))
+  mock.method(store.identities, 'see', fails, { times: 1 })
+  await t.rejects(accounts.ended(identity), failure)
+  t.same(identities.get(identity.id), identity, 'nothing is recorded')
+  await t.rejects(tokens.principalOf(token, http), { code: 'unauthenticated' })
+
+  await accounts.ended(identity)
+  const other = await openAccounts(t, file, clock)
+  for (const each of [accounts, other.accounts]) t.equal(each.identities.isDue(eve.id, 'provisioned'), true)
+  const { passwordTime } = accounts.users.get(eve.id) ?? eve
+  await accounts.ended(identity)
+  t.equal(accounts.users.get(eve.id)?.passwordTime, passwordTime, 'once it is known, it ends nothing')
 })
 
 void t.test('an identity that was linked to a local account takes nothing from it', async (t) => {
