@@ -74,8 +74,9 @@ export class ProvidedAccounts {
       await this.ended(identity, rules)
       return false
     }
-    await this.options.accounts.identities.lookedUp(identity, true)
+    // What rejects is due until it has succeeded.
     await this.#provideGroups(identity, person.groups, rules)
+    await this.options.accounts.identities.lookedUp(identity, true)
     return true
   }
 
@@ -132,8 +133,14 @@ export class ProvidedAccounts {
     groups: ProvidedPerson['groups'],
     provided: ProvidedGroups,
   ): Promise<void> {
-    const { wasAdmin, isAdmin } = await applyProvidedGroups(this.options.accounts, identity, groups, provided)
-    if (isAdmin !== wasAdmin) await this.record(identity.userId, [isAdmin ? 'becomes admin' : 'is admin no more'])
+    const { userId } = identity
+    const isAdmin = () => this.options.accounts.groups.of(userId).isAdmin
+    const wasAdmin = isAdmin()
+    try {
+      await applyProvidedGroups(this.options.accounts, identity, groups, provided)
+    } finally {
+      if (isAdmin() !== wasAdmin) await this.record(userId, [wasAdmin ? 'is admin no more' : 'becomes admin'])
+    }
   }
 }
 

@@ -32,15 +32,15 @@ export function namesIn(text: string): readonly string[] {
  * ones, after a sign-in or a look-up by its identity. Groups that do not exist here are ignored. A group of admins that
  * does not require a provider is given only if the account was made by this identity: another has a password of its
  * own, or another provider, by which it would stay an admin. `values` undefined: what its groups are is not known, or
- * it has ended there; it stays in those that restrict it. Resolves to whether the user is an admin by its groups,
- * before and after it. Rejects as `Groups.changeGroupsOf` and `Groups.create`.
+ * it has ended there; it stays in those that restrict it. Rejects as `Groups.changeGroupsOf` and `Groups.create`; the
+ * user has left what it had to leave also if it cannot join.
  */
 export async function applyProvidedGroups(
   { groups, identities }: ProvidingAccounts,
   { userId, provisioned }: Pick<IdentityRow, 'userId' | 'provisioned'>,
   values: readonly string[] | undefined,
   { map, admins }: ProvidedGroups,
-): Promise<{ readonly wasAdmin: boolean; readonly isAdmin: boolean }> {
+): Promise<void> {
   const there = new Set(values)
   const wanted = new Map<number | undefined, boolean>()
   for (const [name, here] of Object.entries(map)) {
@@ -59,8 +59,13 @@ export async function applyProvidedGroups(
     if (group !== undefined) (isWanted && mayGive(group) ? joined : left).push(group.id)
   }
   const isSame = joined.every((id) => before.groups.includes(id)) && !left.some((id) => before.groups.includes(id))
-  if (!isSame) await groups.changeGroupsOf(userId, { joined, left, keepsRestrictions: values === undefined })
-  return { wasAdmin: before.isAdmin, isAdmin: groups.of(userId).isAdmin }
+  if (isSame) return
+  const keepsRestrictions = values === undefined
+  await groups.changeGroupsOf(userId, { joined, left, keepsRestrictions }).catch(async (error: unknown) => {
+    // A group may be full.
+    await groups.changeGroupsOf(userId, { joined: [], left, keepsRestrictions })
+    throw error
+  })
 }
 
 const knownGroupOfAdmins = (groups: Pick<Groups, 'list'>) => groups.list().find((group) => group.providedAdmins)

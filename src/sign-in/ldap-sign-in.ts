@@ -128,8 +128,12 @@ export class LdapSignIn implements PasswordDirectory {
       // Each has a connection, and so its limits: one whose answer is slow or too large stops no others.
       const asked = await this.#ask((directory) => directory.lookUp(row.subject))
       // What cannot be stored is looked up again in the next round.
-      if ('result' in asked) await this.#confirm(row, asked.result).catch(() => undefined)
-      else {
+      if ('result' in asked) {
+        await this.#confirm(row, asked.result).catch((error: unknown) => {
+          const account = accounts.users.get(row.userId)?.username
+          log.warn({ account, err: error }, 'LDAP: what a look-up has found cannot be stored yet')
+        })
+      } else {
         failed++
         reason = asked.failure.reason
         if (!asked.isReached) break

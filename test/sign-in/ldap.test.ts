@@ -1,8 +1,10 @@
 /** Signing in with the passwords of a real OpenLDAP, over HTTP, WebDAV and SFTP, and with a directory that is dead. */
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { mock } from 'node:test'
 import t, { type Test } from 'tap'
 import { allPermissions } from '../../src/accounts/principal.js'
+import { GatewayError } from '../../src/base/errors.js'
 import '../fast-hashes.js'
 import { startGateway, withoutNodes, type RunningGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
@@ -246,6 +248,28 @@ void t.test('with OpenLDAP', { skip: lacks(...slapdPrograms) }, async (t) => {
     t.match(await login(running, 'dora', 'wrong'), { code: 400, message: /Invalid/ })
     t.equal(userOf('dora'), undefined)
     await change(running, { ldap_required_group_dn: '' })
+  })
+
+  await t.test('what a look-up has found and cannot be stored is in the log, and is looked up again', async (t) => {
+    await slapd.replace('cn=chiefs,ou=groups', 'member', [`uid=ann,ou=people,${suffix}`])
+    await change(running, { ldap_admin_group_dn: `cn=chiefs,ou=groups,${suffix}` })
+    const ann = userOf('ann')?.id ?? 0
+    const warn = mock.method(gateway.log, 'warn')
+    const failure = new GatewayError('unavailable', { reason: 'the database is gone' })
+    const stored = mock.method(gateway.store.groups, 'changeGroupsOf', () => Promise.reject(failure))
+    await lookUpLater(running, ann)
+    stored.mock.restore()
+    t.same(
+      warn.mock.calls.map((call) => call.arguments[0]),
+      [{ account: 'ann', err: failure }],
+    )
+    t.equal(groups.of(ann).isAdmin, false)
+    await gateway.ldap.lookUp()
+    warn.mock.restore()
+    t.equal(groups.of(ann).isAdmin, true)
+    await change(running, { ldap_admin_group_dn: '' })
+    await lookUpLater(running, ann)
+    t.equal(groups.of(ann).isAdmin, false)
   })
 
   await t.test('whoever is gone loses app passwords, and gets them back', async (t) => {

@@ -1,8 +1,11 @@
 /** Groups that a provider decides, of accounts that have other ways in, and of two sources. */
+import { mock } from 'node:test'
 import t, { type Test } from 'tap'
 import { webdav } from '../../protocols/webdav/index.js'
 import { permissionBits } from '../../src/accounts/principal.js'
+import { ProvidedAccounts } from '../../src/accounts/provided-accounts.js'
 import { applyProvidedGroups } from '../../src/accounts/provided-groups.js'
+import { GatewayError } from '../../src/base/errors.js'
 import { fixture, newUser, openAccounts } from '../accounts/accounts-fixture.js'
 import { Browser, posted } from './browser.js'
 import { LyingProvider, type Claims } from './lying-provider.js'
@@ -165,6 +168,37 @@ void t.test('a linked account is made an admin only by a group that requires the
   const linked = await accounts.identities.link(newId, elsewhere)
   await applyProvidedGroups(accounts, linked, ['x'], { map: { x: 'loose admins' }, admins: [] })
   t.equal(accounts.groups.of(newId).isAdmin, false, 'another provider has not')
+})
+
+void t.test('a look-up that finds a full group takes rights away, and is due again', async (t) => {
+  const { accounts, ada, clock } = await fixture(t)
+  const shown = { kind: 'ldap', issuer: 'ldap:dc=test', subject: 'uuid', name: 'ada' } as const
+  const identity = await accounts.identities.link(ada.id, shown)
+  const full = { name: 'full', description: '', permission: 0, admin: false, members: [] }
+  const { id: fullId } = await accounts.groups.create(full)
+  const recorded: unknown[] = []
+  const audit = { record: ({ fields }: { readonly fields?: unknown }) => void recorded.push(fields) }
+  const provided = new ProvidedAccounts({ accounts, log: { info: () => undefined }, audit })
+  const rules = { map: { full: 'full' }, admins: ['root'], required: [] }
+  const lookUp = (...groups: readonly string[]) => provided.lookedUp(identity, { identity: shown, groups }, rules)
+  const checked = () => accounts.identities.get(identity.id)?.checked.getTime()
+
+  await lookUp('root')
+  t.equal(accounts.groups.of(ada.id).isAdmin, true)
+  const before = clock.time
+  clock.time += 24 * 3600_000
+  const refusal = new GatewayError('invalid', { reason: 'a group can have at most 10000 members' })
+  const refuses = () => {
+    throw refusal
+  }
+  mock.method(accounts.groups, 'assertMayJoin', refuses, { times: 1 })
+  await t.rejects(lookUp('full'), refusal)
+  t.same(accounts.groups.of(ada.id).groups, [])
+  t.same(recorded, [['becomes admin'], ['is admin no more']])
+  t.equal(checked(), before)
+  await lookUp('full')
+  t.same(accounts.groups.of(ada.id).groups, [fullId])
+  t.equal(checked(), clock.time)
 })
 
 void t.test('a sign-in changes no membership that another process changes meanwhile', async (t) => {
