@@ -144,7 +144,12 @@ export class Accounts {
       store.onForeignChange('groups', () => accounts.reload()),
       settings.onChange(() => accounts.tokens.followSetting()),
     )
-    const timer = setInterval(() => void accounts.#sweep(), sweepInterval).unref()
+    const timer = setInterval(() => {
+      accounts.#sweep().catch((error: unknown) => {
+        // The next sweep tries again. Expired rows only take space.
+        options.log?.warn({ err: error }, 'expired tokens and sessions were not removed')
+      })
+    }, sweepInterval).unref()
     accounts.#disposers.push(() => clearInterval(timer))
     return accounts
   }
@@ -262,16 +267,12 @@ export class Accounts {
     const now = this.#now()
     this.#sessions.sweep(now)
     for (const userId of this.identities.userIds()) this.#endOverdue(userId)
-    try {
-      await this.#limiters.sweep()
-      await this.#queue.add(async () => {
-        await this.consoleSessions.sweep(now)
-        await this.#store.providerSessions.sweep(new Date(now))
-        await this.#store.pendingSignIns.sweep(new Date(now))
-        await this.tokens.sweep(now)
-      })
-    } catch {
-      // The next sweep tries again. Expired rows only take space.
-    }
+    await this.#limiters.sweep()
+    await this.#queue.add(async () => {
+      await this.consoleSessions.sweep(now)
+      await this.#store.providerSessions.sweep(new Date(now))
+      await this.#store.pendingSignIns.sweep(new Date(now))
+      await this.tokens.sweep(now)
+    })
   }
 }

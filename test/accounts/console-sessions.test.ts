@@ -1,7 +1,10 @@
 /** Sessions of the console: what they authenticate, what ends them, their limits, and other processes. */
+import { mock } from 'node:test'
 import t from 'tap'
 import '../fast-hashes.js'
 import { http } from '../../protocols/http/index.js'
+import { GatewayError } from '../../src/base/errors.js'
+import { until } from '../until.js'
 import { adaPassword, credentials, fixture, newUser, openAccounts } from './accounts-fixture.js'
 
 const minute = 60_000
@@ -183,6 +186,21 @@ void t.test('expired sessions are removed, without ending their running requests
   await other.accounts.reload()
   for (const { signal } of principals) t.notOk(signal.aborted)
   t.match(other.accounts.consoleSessions.list(ada.id), [{ id: row.id }])
+})
+
+void t.test('expired sessions that cannot be removed are in the log, and are removed an hour later', async (t) => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  const { accounts, clock, store, warnings } = await fixture(t)
+  await accounts.signIn.openConsoleSession(credentials(), browser)
+  clock.time += 48 * hour
+  const failure = new GatewayError('unavailable', { reason: 'the database is gone' })
+  mock.method(store.consoleSessions, 'sweep', () => Promise.reject(failure), { times: 1 })
+  mock.timers.tick(hour)
+  t.ok(await until(() => warnings.length > 0))
+  t.same(warnings, [{ err: failure }])
+  mock.timers.tick(hour)
+  t.ok(await until(async () => (await store.consoleSessions.all()).length === 0))
 })
 
 void t.test('other processes know sessions and their ends, and a restart ends none', async (t) => {
