@@ -27,12 +27,14 @@ export interface SignInChecks {
   readonly verifier: string
 }
 
+type Claims = Readonly<Record<string, unknown>>
+
 /** Who has signed in at the provider. */
 export interface ProviderAnswer {
   readonly kind: ProviderFacts['kind']
   readonly issuer: string
   readonly subject: string
-  readonly claims: Readonly<Record<string, unknown>>
+  readonly claims: Claims
   readonly idToken?: string | undefined
   /** The session at the provider. */
   readonly sid?: string | undefined
@@ -128,11 +130,15 @@ export class Provider {
     const asksMore = !isComplete && config.serverMetadata().userinfo_endpoint !== undefined
     const more = asksMore ? await oidc.fetchUserInfo(config, tokens.access_token, idToken.sub) : {}
     const { auth_time: authTime, sid } = idToken
+    const claims: Claims = { ...more, ...idToken }
+    const documents: readonly Claims[] = [idToken, more]
+    // The other document may say it of another address.
+    const verifying = documents.find((each) => each.email === claims.email && each.email_verified !== undefined)
     return {
       kind: 'oidc',
       issuer: idToken.iss,
       subject: idToken.sub,
-      claims: { ...more, ...idToken },
+      claims: { ...claims, email_verified: verifying?.email_verified },
       idToken: tokens.id_token,
       sid: sessionId(sid),
       authTime: typeof authTime === 'number' ? new Date(authTime * 1000) : undefined,

@@ -111,15 +111,30 @@ void t.test('a verified e-mail address leads to the user of that name if the set
   )
   const ada = await site.as('ada@example.org', [])
   t.match(await ada.post('/api/me/update', { username: 'ada@example.org', password: '' }), { code: 200 }, 'as it is')
-  const signIn = async (claims: object) => {
+  const signIn = async (claims: object, userinfo: object = {}) => {
     provider.claims = { email: 'ada@example.org', ...claims }
+    provider.userinfo = { sub: 'ada-1', ...userinfo }
     return (await new Browser().go(`${site.url}/api/auth/sso?method=sso_get_token`)).status
   }
   await useProvider(site, provider.issuer)
   t.equal(await signIn({ email_verified: true }), 403)
   await useProvider(site, provider.issuer, { sso_link_by_email: 'true' })
   t.equal(await signIn({}), 403)
-  t.equal(await signIn({ email_verified: true }), 200)
+  const [own, verified] = [{ email: 'ada@example.org' }, { email_verified: true }]
+  const other = { email: 'eve@example.org', ...verified }
+  t.equal(await signIn({}, other), 403, 'the user information has verified another address')
+  t.equal(await signIn({ email: undefined, ...verified }, own), 403, 'the ID token says it of no address')
+  t.equal(await signIn({ email_verified: false }, { ...own, ...verified }), 403, 'the ID token is signed')
+  const { identities, users } = site.gateway.accounts
+  const { id } = users.byName('ada@example.org')!
+  for (const [claims, userinfo] of [
+    [verified, {}],
+    [{}, { ...own, ...verified }],
+    [{ email: undefined }, { ...own, ...verified }],
+  ] as const) {
+    t.equal(await signIn(claims, userinfo), 200, JSON.stringify([claims, userinfo]))
+    await identities.unlink(id, identities.of(id)[0]?.id ?? 0)
+  }
 })
 
 void t.test('an admin sees and unlinks identities, which ends what has begun by them', async (t) => {
