@@ -1,7 +1,7 @@
 /** Identities of users at providers and in directories, cached in memory. */
 import type PQueue from 'p-queue'
 import { GatewayError } from '../base/errors.js'
-import type { IdentityRow } from '../database/identities.js'
+import type { IdentityRow, OpenProviderSession } from '../database/identities.js'
 import type { Store } from '../database/tables.js'
 import type { Settings } from '../settings/settings.js'
 
@@ -77,13 +77,17 @@ export class Identities {
     })
   }
 
-  /** `not_found` if it does not exist or belongs to another user. */
-  async unlink(userId: number, id: number): Promise<void> {
+  /**
+   * Resolves to the sessions that began by it, which the caller ends. `not_found` if it does not exist or belongs to
+   * another user.
+   */
+  async unlink(userId: number, id: number): Promise<readonly OpenProviderSession[]> {
     const { store, queue } = this.options
-    await queue.add(async () => {
+    return queue.add(async () => {
       if (this.#byId.get(id)?.userId !== userId) throw new GatewayError('not_found', { reason: 'identity not found' })
-      await store.identities.delete(id)
+      const sessions = await store.identities.unlink(id)
       this.#replace([...this.#byId.values()].filter((row) => row.id !== id))
+      return sessions
     })
   }
 

@@ -1,7 +1,7 @@
 /** Identities of users at providers and directories, and what is known of the sessions that began there. */
 import type { Knex } from 'knex'
 import { bool, integer, optional, readRow, text, time, writeRow, type Columns, type StoredRow } from './columns.js'
-import type { Database } from './database.js'
+import { Database } from './database.js'
 import { CredentialsTable } from './row-table.js'
 
 /** The account of a user at a provider (`oidc`, `oauth`) or in a directory (`ldap`). */
@@ -41,6 +41,17 @@ export const identityColumns: Columns<IdentityRow> = {
 export class IdentitiesTable extends CredentialsTable<IdentityRow> {
   constructor(database: Database) {
     super(database, 'identities', identityColumns)
+  }
+
+  /** Deletes an identity. Resolves to the sessions that began by it, which are open; no other can be opened then. */
+  async unlink(id: number): Promise<OpenProviderSession[]> {
+    return this.database.guarded('users', async (query) => {
+      // No session is reserved between both.
+      await query(this.table).where({ id }).forUpdate().select('id')
+      const open = await new ProviderSessionsTable(new Database(query)).ending({ identityId: id })
+      await query(this.table).where({ id }).delete()
+      return open
+    })
   }
 
   /** Stores these times. A missing row is no error. */

@@ -8,6 +8,7 @@ import { namesIn } from '../accounts/provided-groups.js'
 import { nameFault, type UserRow } from '../accounts/users.js'
 import { GatewayError, isGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
+import type { OpenProviderSession } from '../database/identities.js'
 import { groupMap } from '../settings/sign-in-settings.js'
 import { claimAt } from './claims.js'
 import type { ProviderAnswer } from './provider.js'
@@ -78,12 +79,14 @@ export class ProviderAccounts {
     return chosen.map((row) => row.id)
   }
 
-  /** Rejects as `unlinkable` throws. */
-  async unlink(userId: number, id?: number): Promise<void> {
+  /** Resolves to the sessions that began by them, which the caller ends. Rejects as `unlinkable` throws. */
+  async unlink(userId: number, id?: number): Promise<readonly OpenProviderSession[]> {
     const { identities, users } = this.options.accounts
-    for (const each of this.unlinkable(userId, id)) await identities.unlink(userId, each)
+    const sessions: OpenProviderSession[] = []
+    for (const each of this.unlinkable(userId, id)) sessions.push(...(await identities.unlink(userId, each)))
     const isLast = identities.of(userId).every(({ kind }) => kind === 'ldap')
     if (isLast && users.get(userId)?.ssoId !== '') await users.update(userId, { ssoId: '' })
+    return sessions
   }
 
   async #firstTime(facts: ProviderFacts, answer: ProviderAnswer, shown: ShownIdentity): Promise<void> {

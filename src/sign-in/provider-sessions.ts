@@ -4,7 +4,7 @@ import { providerSignInExpired } from '../accounts/errors.js'
 import type { MadeSession } from '../accounts/proof.js'
 import { digestOf, newSecret } from '../accounts/random-secrets.js'
 import { GatewayError } from '../base/errors.js'
-import type { ProviderSessionRow, WhichSessions } from '../database/identities.js'
+import type { OpenProviderSession, ProviderSessionRow, WhichSessions } from '../database/identities.js'
 import type { Store } from '../database/tables.js'
 import type { LogoutRequest, ProviderAnswer } from './provider.js'
 
@@ -40,8 +40,12 @@ export class ProviderSessions {
   /** Ends sessions, as they are stored. Resolves to their number. */
   async end(which: WhichSessions): Promise<number> {
     const sessions = await this.options.store.providerSessions.ending(which)
-    for (const session of sessions) await this.#end(session)
+    await this.endAll(sessions)
     return sessions.length
+  }
+
+  async endAll(sessions: readonly OpenProviderSession[]): Promise<void> {
+    for (const session of sessions) await this.#end(session)
   }
 
   /** What the sign-out needs of the session with this credential. */

@@ -269,9 +269,10 @@ export class SingleSignOn {
    * `not_found`, and with the detail `identity_refused` for that with which the account was created.
    */
   async unlink(userId: number, id?: number): Promise<void> {
-    // The rows of the sessions are deleted with that of the identity.
+    // What cannot be ended leaves the identity, so that the user can try again.
     for (const each of this.#accounts.unlinkable(userId, id)) await this.#sessions.end({ identityId: each })
-    await this.#accounts.unlink(userId, id)
+    // A sign-in may have opened others meanwhile.
+    await this.#sessions.endAll(await this.#accounts.unlink(userId, id))
   }
 
   /**

@@ -1,7 +1,10 @@
 /** Sessions that a provider ends, on whichever node, and while they are being opened. */
+import { mock } from 'node:test'
 import t, { type Test } from 'tap'
 import { http } from '../../protocols/http/index.js'
+import type { WhichSessions } from '../../src/database/identities.js'
 import { ProviderSessions } from '../../src/sign-in/provider-sessions.js'
+import { SingleSignOn } from '../../src/sign-in/single-sign-on.js'
 import { fixture, openAccounts } from '../accounts/accounts-fixture.js'
 import { until } from '../until.js'
 
@@ -52,6 +55,30 @@ void t.test('a session that is ended while it is opened does not begin', async (
   const opening = sessions.open(reserved, ada.id, { credential: `console:${row.id}`, expires: later })
   await t.rejects(opening, { code: 'denied', detail: 'provider_sign_in_expired' })
   t.same(accounts.consoleSessions.list(ada.id), [])
+})
+
+void t.test('a session that is opened while its identity is unlinked ends', async (t) => {
+  const nodes = await twoNodes(t)
+  const { accounts, ada, identity, sessions, store } = nodes
+  const log = { info: () => undefined, warn: () => undefined }
+  const egress = {
+    agentFor: () => {
+      throw new Error('nobody is asked')
+    },
+  }
+  const singleSignOn = new SingleSignOn({ ...nodes, egress, log, audit: { record: () => undefined } })
+  const { id, token } = accounts.tokens.issue(ada)
+  const ending = store.providerSessions.ending.bind(store.providerSessions)
+  const endingThenOpened = async (which: WhichSessions) => {
+    const ended = await ending(which)
+    const made = { credential: `token:${id}`, expires: later } as const
+    await sessions.open(await sessions.reserve(identity.id, answer, later), ada.id, made)
+    return ended
+  }
+  mock.method(store.providerSessions, 'ending', endingThenOpened, { times: 1 })
+  await singleSignOn.unlink(ada.id, identity.id)
+  t.equal(accounts.identities.get(identity.id), undefined)
+  await t.rejects(accounts.tokens.principalOf(token, http), { code: 'unauthenticated', detail: 'token_revoked' })
 })
 
 void t.test('a logout token is accepted once, on all nodes together', async (t) => {
