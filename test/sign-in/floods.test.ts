@@ -20,6 +20,12 @@ void t.test('one network cannot begin sign-ins at the provider without end, nor 
   const answer = await fetch(`${site.url}/api/auth/sso?method=sso_get_token`)
   t.match(await answer.json(), { code: 429, error: 'sign_in_throttled' })
   t.ok(Number(answer.headers.get('retry-after')) > 0)
+  await site.gateway.settings.set(new Map([['privacy_regs', 'unsuccessful sign-in']]))
+  const accept = 'text/html'
+  const page = await fetch(`${site.url}/api/auth/sso?method=sso_get_token`, { headers: { accept } })
+  t.equal(page.status, 429)
+  t.ok(Number(page.headers.get('retry-after')) > 0, 'a page says it too')
+  t.match(await page.text(), `Too many ${'*'.repeat(20)} attempts`, 'and has the masks of the settings')
   await t.resolves(begin(site, '192.0.2.9'))
 })
 

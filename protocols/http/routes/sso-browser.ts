@@ -106,12 +106,13 @@ export async function asPage(context: Exchange, api: HttpApi, work: () => Promis
   } catch (error) {
     if (!(context.req.headers.accept ?? '').includes('text/html')) throw error
     logUnexpected(api.gateway.log, error, { path: context.path })
-    const { message, status } = toErrorResponse(error)
+    const { message, status, retryAfter } = toErrorResponse(error)
     const { baseUrl } = api.clientOf(context.req)
     context.respond = false
+    if (retryAfter !== undefined) context.res.setHeader('Retry-After', Math.ceil(retryAfter))
     for (const [name, value] of Object.entries(secretHeaders)) context.res.setHeader(name, value)
     const meaning = 'You have not been signed in. Accounts of this site can sign in with their password.'
-    sendErrorPage(context.res, status, message, {
+    sendErrorPage(context.res, status, api.masks.apply(message), {
       ...{ title: 'Sign-in failed', meaning },
       link: { address: `${baseUrl}${signInPage}?local`, text: 'Sign in with a password' },
     })
