@@ -32,7 +32,10 @@ export interface Begun {
   readonly verifier: string
   /** SHA-256 of the secret of the browser. */
   readonly browser: string
-  /** The id of the session of the console whose user links an identity, or confirms the session. */
+  /**
+   * The id of the session of the console whose user links an identity, or confirms the session, or of that which a new
+   * one of the browser replaces.
+   */
   readonly session?: number | undefined
   /** The page of the console where the user goes on. */
   readonly after: string

@@ -79,10 +79,10 @@ export class SingleSignOn {
   }
 
   /**
-   * Begins a sign-in. `session`: that of the console whose user links an identity, or confirms it. `fresh`: the user
-   * must sign in at the provider, if that was more than ten minutes ago; also for a confirmation. Rejects with the
-   * details `provider_off` and `provider_failed`, with `throttled` if the network has begun too many, and with
-   * `aborted`.
+   * Begins a sign-in. `session`: that of the console whose user links an identity, or confirms it, or that which a new
+   * one ends. `fresh`: the user must sign in at the provider, if that was more than ten minutes ago; also for a
+   * confirmation. Rejects with the details `provider_off` and `provider_failed`, with `throttled` if the network has
+   * begun too many, and with `aborted`.
    */
   begin(begin: Beginning, browser: SsoBrowser, fresh: boolean, signal?: AbortSignal): Promise<BegunPage> {
     return this.#logged(browser, () => this.#begin(begin, browser, fresh, signal))
@@ -182,16 +182,18 @@ export class SingleSignOn {
     awaiting: () => Omit<AwaitingCode, 'begun'> | undefined,
   ): Promise<SsoOutcome> {
     const { method, after } = begun
-    const { signIn } = this.options.accounts
+    const { consoleSessions, signIn } = this.options.accounts
     const proof = { ...how, username: '', address: browser.address }
     try {
       if (method === 'confirm') {
         await signIn.confirmConsoleSession(await this.#sessionOf(begun, browser), proof)
         return { method, after, kind: 'confirmed' }
       }
-      return method === 'console'
-        ? { method, after, kind: 'session', session: await signIn.openConsoleSession(proof, browser) }
-        : { method, after, kind: 'token', token: await signIn.issueToken(proof) }
+      if (method !== 'console') return { method, after, kind: 'token', token: await signIn.issueToken(proof) }
+      const session = await signIn.openConsoleSession(proof, browser)
+      // Browsers do not send its cookie when another site leads them here.
+      if (begun.session !== undefined) await consoleSessions.end(session.row.userId, begun.session)
+      return { method, after, kind: 'session', session }
     } catch (error) {
       const known = awaiting()
       if (!isGatewayError(error) || !hasDetail(error, 'code_required') || known === undefined) throw error

@@ -246,6 +246,31 @@ void t.test('the console signs in, links and unlinks, and never leads to another
   })
 })
 
+void t.test('a sign-in at the provider ends the session of the console that it replaces', async (t) => {
+  const site = await serveSite(t)
+  const provider = await LyingProvider.start(t)
+  await useProvider(site, provider.issuer, { sso_auto_register: 'true' })
+  const { consoleSessions } = site.gateway.accounts
+  const isCallback = (to: URL) => to.pathname === '/api/auth/sso_callback'
+  const isStart = (to: URL) => to.pathname === '/'
+  const browser = new Browser()
+  const signIn = async (sub: string) => {
+    Object.assign(provider, { claims: { sub, preferred_username: sub }, userinfo: { sub } })
+    const { url } = await browser.go(`${site.url}/api/auth/sso?method=console`, {}, isCallback)
+    // Browsers do not send the cookie of a session when another site has led them here.
+    browser.cookies.get(site.url)?.delete('tidegate_session')
+    await browser.go(url.href, {}, isStart)
+    return browser.cookie(site.url, 'tidegate_session') ?? ''
+  }
+  const first = await signIn('ada')
+  t.type(consoleSessions.find(first), 'object')
+  const second = await signIn('eve')
+  t.equal(consoleSessions.find(first), undefined)
+  const third = await signIn('eve')
+  t.equal(consoleSessions.find(second), undefined, 'also one of the same user')
+  t.type(consoleSessions.find(third), 'object')
+})
+
 void t.test('a link ends with the session of the console that has begun it', async (t) => {
   const site = await serveSite(t)
   const provider = await LyingProvider.start(t)

@@ -47,8 +47,8 @@ export async function begin(
 interface BeginFacts {
   readonly method: SsoMethod
   readonly after: string
-  /** The id of the session whose user links an identity, or confirms it. */
-  readonly session?: number
+  /** The id of the session whose user links an identity, or confirms it, or of that which a new one replaces. */
+  readonly session?: number | undefined
   readonly isFresh?: boolean
 }
 

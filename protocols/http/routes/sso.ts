@@ -146,7 +146,9 @@ export const ssoEndpoints = [
         }
         const after = ownPath(query.redirect)
         if (!ofSession) {
-          redirect(context, await begin(api, context, { method, after, isFresh: query.fresh === 'true' }))
+          const secret = method === 'console' ? consoleSecretOf(api, context.req) : undefined
+          const session = secret === undefined ? undefined : accounts.consoleSessions.find(secret)?.id
+          redirect(context, await begin(api, context, { method, after, session, isFresh: query.fresh === 'true' }))
           return
         }
         const { principal, session } = await ownSession(api, context, method === 'link')
@@ -290,11 +292,8 @@ async function send(api: HttpApi, context: Exchange, outcome: SsoOutcome, codeEr
     case 'code':
       show(context, codePage(`${baseUrl}/api/auth/sso_code`, { secret: outcome.secret }, codeError))
       return
-    case 'session': {
-      const replaced = consoleSecretOf(api, context.req)
-      if (replaced !== undefined) await api.gateway.accounts.consoleSessions.close(replaced)
+    case 'session':
       setSessionCookie(api, context.res, outcome.session.secret)
       redirect(context, baseUrl + outcome.after)
-    }
   }
 }
