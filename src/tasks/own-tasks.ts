@@ -1,7 +1,8 @@
 /**
- * The tasks of this node: in memory, where they are up to date, and as rows. A task is stored before it is known, and
- * its changes are stored in their order. Only the owner of a task writes its rows. A write that finds that another node
- * has taken the task over, because this one did not respond in time, stops its run here and forgets it.
+ * The tasks of this node: in memory, where they are up to date, and as rows. A task is in memory before its row is
+ * stored, so that `load` does not return it, and its changes are stored in their order. Only the owner of a task writes
+ * its rows. A write that finds that another node has taken the task over, because this one did not respond in time,
+ * stops its run here and forgets it.
  */
 import { GatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
