@@ -21,6 +21,8 @@ export interface OwnTask {
   timer?: NodeJS.Timeout | undefined
   /** The remark of the last run. */
   remark: string
+  /** Its end is being recorded: it neither starts nor is canceled any more. */
+  isEnding: boolean
   /** 'lost': another node owns the task. Set: no longer listed or stored here. */
   gone?: 'deleted' | 'lost' | undefined
 }
@@ -97,7 +99,7 @@ export class OwnTasks {
   }
 
   #hold(task: Task): OwnTask {
-    const own: OwnTask = { task, stored: Promise.resolve(), remark: '' }
+    const own: OwnTask = { task, stored: Promise.resolve(), remark: '', isEnding: false }
     this.#tasks.set(task.id, own)
     return own
   }

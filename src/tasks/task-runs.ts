@@ -85,7 +85,7 @@ export class TaskRuns {
   /** Cancels a task. Resolves before its run has ended. Does nothing if the task has ended. */
   async cancel(own: OwnTask): Promise<void> {
     const { task, run } = own
-    if (hasEnded(task) || task.state === 'canceling') return
+    if (hasEnded(task) || task.state === 'canceling' || own.isEnding) return
     if (!run) return this.#finish(own, { state: 'canceled', status: '' })
     const stored = this.tasks.update(own, { state: 'canceling' })
     // Before the row is stored: a run that fails meanwhile counts as canceled and is not retried.
@@ -170,7 +170,8 @@ export class TaskRuns {
 
   /** Runs a queued task, unless it was canceled, deleted or started since it was queued. */
   async #start(own: OwnTask): Promise<void> {
-    if (own.gone !== undefined || own.task.state !== 'pending' || own.run || this.#stopping.signal.aborted) return
+    if (own.gone !== undefined || own.task.state !== 'pending' || own.run || own.isEnding) return
+    if (this.#stopping.signal.aborted) return
     const stop = new AbortController()
     const ended = this.#run(own, stop.signal).finally(() => {
       this.#running.delete(own)
@@ -248,8 +249,11 @@ export class TaskRuns {
   /** `cause`: why it has failed. */
   async #finish(own: OwnTask, changes: Partial<Task>, cause?: GatewayError): Promise<void> {
     clearTimeout(own.timer)
+    // The state is changed only when the event is recorded.
+    own.isEnding = true
     // Before the end is stored: the end of a task that is run again is recorded again, and none is missing.
     if (changes.state !== undefined) await this.dependencies.audit?.record(endOf(own.task, changes.state, cause))
+    own.isEnding = false
     await this.tasks.update(own, { ...changes, phase: undefined, ended: new Date() })
     await this.dispose(own)
     // After the end is stored: if the process is killed before, the next run sees by the items that all is done.

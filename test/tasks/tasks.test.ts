@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Principal } from '../../src/accounts/principal.js'
+import type { Audit } from '../../src/audit/audit.js'
+import type { EventFacts } from '../../src/database/audit-rows.js'
 import { GatewayError, TreeError } from '../../src/base/errors.js'
 import { asPath } from '../../src/base/path.js'
 import type { Log } from '../../src/base/log.js'
@@ -40,9 +42,14 @@ interface Begun {
 async function begin(
   t: Test,
   type: TaskType,
-  options: { folder?: string; authority?: (userId: number) => Principal; log?: Log } = {},
+  options: {
+    folder?: string
+    authority?: (userId: number) => Principal
+    log?: Log
+    audit?: Pick<Audit, 'record'>
+  } = {},
 ): Promise<Begun> {
-  const { folder = t.testdir(), authority = () => ada, log = createLog('silent') } = options
+  const { folder = t.testdir(), authority = () => ada, log = createLog('silent'), audit } = options
   const store = await openStore(join(folder, 'tasks.db'), { node })
   const settings = new Map([['finished_tasks_days', 7]])
   let change: () => void = () => undefined
@@ -68,6 +75,7 @@ async function begin(
       },
     },
     log,
+    ...(audit && { audit }),
     authority,
   })
   tasks.register('copy', type)
@@ -460,4 +468,45 @@ void t.test('queued tasks of one user do not delay those of others, who take tur
     await delay(5)
   }
   t.equal(order.length, 8)
+})
+
+void t.test('a pending task that is being canceled does not run, and its end is recorded once', async (t) => {
+  const begun: string[] = []
+  const ends: (() => void)[] = []
+  const recorded: EventFacts[] = []
+  let goOn: () => void = () => undefined
+  const disk = new Promise<void>((resolve) => (goOn = resolve))
+  const record = (facts: EventFacts) => {
+    recorded.push(facts)
+    return 'error' in facts ? disk : undefined
+  }
+  const { tasks, settings } = await begin(
+    t,
+    {
+      run: async ({ task }) => {
+        begun.push(task.id)
+        await new Promise<void>((resolve) => ends.push(resolve))
+      },
+    },
+    { audit: { record } },
+  )
+  settings.set('copy_task_threads_num', 1)
+  const first = await tasks.add(ada, request)
+  while (ends.length < 1) await delay(5)
+  const second = await tasks.add(ada, request)
+  const third = await tasks.add(ada, request)
+  const canceled = [1, 2].map(() => tasks.cancel(ada, 'copy', second.id))
+  while (recorded.length < 1) await delay(5)
+  ends[0]?.()
+  while (ends.length < 2) await delay(5)
+  t.same(begun, [first.id, third.id])
+  goOn()
+  await Promise.all(canceled)
+  for (const end of ends) end()
+  t.match(await ended(tasks, second), { state: 'canceled' })
+  t.match(await ended(tasks, third), { state: 'succeeded' })
+  t.same(
+    recorded.map(({ actor, result }) => `${actor.credential} ${result}`),
+    [`task:${second.id} failed`, `task:${first.id} done`, `task:${third.id} done`],
+  )
 })
