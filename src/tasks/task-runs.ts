@@ -191,10 +191,14 @@ export class TaskRuns {
       await this.tasks.update(own, { state: 'running', started, tries: tries + 1, doneBytes: 0 })
       try {
         await this.#runAsAccount(own, stop, resumes)
-      } finally {
+      } catch (error) {
         // What has failed is shown as soon as the task has ended.
-        await this.#journal.flush()
+        await this.#journal.flush().catch((failure: unknown) => {
+          this.dependencies.log.warn({ err: failure, task: own.task.id }, 'the items of a task are not stored yet')
+        })
+        throw error
       }
+      await this.#journal.flush()
     } catch (error) {
       await this.#handleFailure(own, stop, toGatewayError(error))
       return

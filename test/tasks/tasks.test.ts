@@ -1,6 +1,7 @@
 /** Tasks without a gateway: queues, retries, restarts, and the rows that are stored of them. */
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
+import { mock } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Principal } from '../../src/accounts/principal.js'
@@ -509,4 +510,26 @@ void t.test('a pending task that is being canceled does not run, and its end is 
     recorded.map(({ actor, result }) => `${actor.credential} ${result}`),
     [`task:${second.id} failed`, `task:${first.id} done`, `task:${third.id} done`],
   )
+})
+
+void t.test('the error of a run is that of its task, also if its items cannot be stored then', async (t) => {
+  const warnings: unknown[] = []
+  const log: Log = Object.assign(createLog('silent'), { warn: (...[, text]: unknown[]) => void warnings.push(text) })
+  const { tasks, store } = await begin(
+    t,
+    {
+      run: async ({ items }) => {
+        await items.fail(asPath('/a'), 'no')
+        throw new GatewayError('denied', { reason: 'the error of the run' })
+      },
+    },
+    { log },
+  )
+  const putItems = mock.method(store.tasks, 'putItems', () => Promise.reject(new GatewayError('internal')))
+  const task = await ended(tasks, await tasks.add(ada, request))
+  t.match(task, { state: 'failed', error: /the error of the run/ })
+  t.ok(warnings.includes('the items of a task are not stored yet'))
+  putItems.mock.restore()
+  await tasks.close()
+  t.match(await store.tasks.failed(task.id), [{ path: '/a', error: 'no' }])
 })
