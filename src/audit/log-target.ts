@@ -85,7 +85,9 @@ export class AuditLog {
     this.#timer = undefined
     const place = this.#place
     const events = this.#waiting.splice(0)
-    if (events.length > 0) this.#writing = this.#writing.then(() => this.#writeGroup(place, events))
+    // It was switched off before they could be written.
+    if (place === '') this.#held -= events.length
+    else if (events.length > 0) this.#writing = this.#writing.then(() => this.#writeGroup(place, events))
   }
 
   async #writeGroup(place: string, events: readonly AuditEvent[]): Promise<void> {

@@ -87,6 +87,15 @@ void t.test('what cannot be written is said once, and written when that is possi
   t.strictSame(warnings, ['the log of the audit cannot be written', 'the log of the audit has lost events'])
 })
 
+void t.test('what could not be written is dropped when the setting is switched off', async (t) => {
+  const { log, move, warnings } = open(t, join(t.testdir(), 'missing', 'audit.log'))
+  log.write(anEvent())
+  t.ok(await until(async () => warnings.length > 0))
+  move('')
+  await log.close()
+  t.strictSame(warnings, ['the log of the audit cannot be written'])
+})
+
 void t.test('without the setting nothing is written', async (t) => {
   const { log } = open(t, '')
   log.write(anEvent())
