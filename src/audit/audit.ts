@@ -309,12 +309,15 @@ export class Audit {
     }
   }
 
+  /** Resolves when the last event of the group is on disk: in its file, or in the database if the file fails. */
   async #synced({ file }: Group): Promise<void> {
     try {
-      await file.sync()
+      if (this.#notInFile === 0) return await file.sync()
     } catch (error) {
       this.#options.log.error({ err: error }, 'the audit cannot be synced')
     }
+    this.#schedule(true)
+    await this.#storing
   }
 
   #schedule(now: boolean): void {

@@ -336,6 +336,21 @@ void t.test('with audit_strict, record() resolves when the line is on disk', asy
   t.ok(await until(() => world.stored.size === 50))
 })
 
+void t.test('with audit_strict, record() resolves when an event that no file takes is in the database', async (t) => {
+  const { world, audit } = await start(t)
+  world.settings.set('audit_strict', 'true')
+  world.settings.set('audit_max_mib', '0')
+  // The first one fits.
+  const both = ['/in the file', '/in no file'].map((path) => audit.record(stored(path)))
+  await both[1]
+  t.same(paths(world), ['/in the file', '/in no file'])
+  world.failure = new GatewayError('no_space')
+  await Promise.all(['/in the file too', '/nowhere'].map((path) => audit.record(stored(path, { kind: 'removed' }))))
+  t.equal(world.stored.size, 2, 'nobody waits for what is not possible')
+  world.failure = undefined
+  t.ok(await until(() => world.stored.size === 4))
+})
+
 void t.test('a file that was cut in the middle of a line goes on with a whole one', async (t) => {
   const folder = t.testdir()
   const file = new JournalFile(join(folder, 'file'))
