@@ -85,8 +85,11 @@ export class VisitorAccess {
   constructor(private readonly options: VisitorAccessOptions) {
     this.#now = options.now ?? Date.now
     // Visits that have ended only take space until the next time.
-    const sweep = () => void options.visits.sweep(visitTime).catch(() => undefined)
-    this.#sweeper = setInterval(sweep, sweepInterval).unref()
+    const sweep = () =>
+      options.visits.sweep(visitTime).catch((error: unknown) => {
+        options.log.warn({ err: error }, 'failed to remove the visits that have ended')
+      })
+    this.#sweeper = setInterval(() => void sweep(), sweepInterval).unref()
   }
 
   close(): void {
