@@ -106,9 +106,9 @@ export class Writing {
       try {
         await clone(`/proc/self/fd/${fd}`, `/proc/self/fd/${staged.fd}`, COPYFILE_FICLONE_FORCE)
         return
-      } catch {
-        // Not tried again on this device. Any other error also occurs when the bytes are copied.
-        this.#cannotClone.add(dev)
+      } catch (error) {
+        // Not tried again on a device that cannot. What else has failed also fails when the bytes are copied, or passes.
+        if (systemCode(error) === 'ENOTSUP') this.#cannotClone.add(dev)
       }
     }
     await copyBytes(fd, staged.fd, staged.running.signal)
