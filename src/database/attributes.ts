@@ -55,10 +55,6 @@ export class AttributesTable {
     return this.database.read((query) => this.presence.hasWithin(query, ...paths))
   }
 
-  async move(from: Path, to: Path): Promise<void> {
-    await this.database.transaction((query) => moveAttributes(query, from, to))
-  }
-
   /** Copies the attributes of one file, replacing those of the target. */
   async copy(from: Path, to: Path): Promise<void> {
     if (from === to) return

@@ -1,4 +1,5 @@
 /** Folders of backends that have no empty folders. */
+import type { Knex } from 'knex'
 import { parentOf, type Path } from '../base/path.js'
 import type { Database } from './database.js'
 import { assertDisjoint, replacePrefix, subtree } from './ranges.js'
@@ -37,21 +38,19 @@ export class FoldersTable {
     })
   }
 
-  async move(from: Path, to: Path): Promise<void> {
-    if (from === to) return
-    assertDisjoint(from, to)
-    await this.database.transaction(async (query) => {
-      await query('folders').where(subtree(to)).delete()
-      await query('folders')
-        .where({ path: from })
-        .update({ path: to, parent: parentOf(to) })
-      await query('folders')
-        .where(subtree(from))
-        .update({ path: replacePrefix(query, 'path', from, to), parent: replacePrefix(query, 'parent', from, to) })
-    })
-  }
-
   async delete(path: Path): Promise<void> {
     await this.database.run((query) => query('folders').where(subtree(path)).delete())
   }
+}
+
+/** Moves the records of a folder and of all below it, which replace those of the target. */
+export async function moveFolders(query: Knex, from: Path, to: Path): Promise<void> {
+  assertDisjoint(from, to)
+  await query('folders').where(subtree(to)).delete()
+  await query('folders')
+    .where({ path: from })
+    .update({ path: to, parent: parentOf(to) })
+  await query('folders')
+    .where(subtree(from))
+    .update({ path: replacePrefix(query, 'path', from, to), parent: replacePrefix(query, 'parent', from, to) })
 }

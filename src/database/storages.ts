@@ -1,6 +1,10 @@
 /** Storages, and the state that their drivers store. */
+import type { Path } from '../base/path.js'
+import { moveAttributes } from './attributes.js'
 import { integer, path, text, time, bool, type Columns } from './columns.js'
 import type { Database } from './database.js'
+import { moveFolders } from './folders.js'
+import { moveProperties } from './properties.js'
 import { RowTable } from './row-table.js'
 import type { JournalRow, StorageRow } from './tables/storages.js'
 
@@ -31,6 +35,16 @@ const columns: Columns<StorageRow> = {
 export class StoragesTable extends RowTable<StorageRow> {
   constructor(database: Database) {
     super(database, 'storages', columns)
+  }
+
+  async updateAndMove(id: number, changes: Partial<Omit<StorageRow, 'id'>>, from: Path, to: Path): Promise<StorageRow> {
+    return this.database.transaction(async (query) => {
+      const row = await this.updateWith(query, id, changes)
+      await moveProperties(query, from, to)
+      await moveAttributes(query, from, to)
+      await moveFolders(query, from, to)
+      return row
+    })
   }
 
   async deleteWithUploads(id: number): Promise<string[] | undefined> {

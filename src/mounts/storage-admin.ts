@@ -98,17 +98,16 @@ export class StorageAdmin {
     if (configuration.driver !== old.driver) {
       throw new GatewayError('invalid', { detail: 'driver_changed' })
     }
+    const { storages } = this.dependencies.store
     const checked = checkConfiguration(configuration, this.dependencies.driverTypes)
-    return this.#storeAndMount(async () => {
-      const row = await withPathError(() =>
-        this.dependencies.store.storages.update(id, {
-          ...checked,
-          status: storedStatus.starting,
-          modified: new Date(),
-        }),
+    const [from, to] = [visiblePath(old.mountPath), visiblePath(checked.mountPath)]
+    return this.#storeAndMount(() => {
+      const changes = { ...checked, status: storedStatus.starting, modified: new Date() }
+      return withPathError(() =>
+        this.#movesMetadata(id, from, to)
+          ? storages.updateAndMove(id, changes, from, to)
+          : storages.update(id, changes),
       )
-      await this.#moveMetadata(id, visiblePath(old.mountPath), visiblePath(row.mountPath))
-      return row
     }, old)
   }
 
@@ -190,7 +189,7 @@ export class StorageAdmin {
 
   /** Stores and mounts a row. `old`: the row that it replaces, whose path is reported as removed. */
   async #storeAndMount(store: () => Promise<StorageRow>, old?: StorageRow): Promise<StorageRow> {
-    const { supervisor, events } = this.dependencies
+    const { supervisor, events, locks } = this.dependencies
     const { row, started } = await this.#order.add(async () => {
       const row = await store()
       const started = supervisor.apply(row).then(
@@ -199,24 +198,19 @@ export class StorageAdmin {
       )
       return { row, started }
     })
-    if (old) events.emit({ kind: 'removed', path: visiblePath(old.mountPath) })
+    const [from, to] = [old && visiblePath(old.mountPath), visiblePath(row.mountPath)]
+    if (from !== undefined) events.emit({ kind: 'removed', path: from })
     const failure = await started
-    events.emit({ kind: 'folder made', path: visiblePath(row.mountPath) })
+    events.emit({ kind: 'folder made', path: to })
+    if (from !== undefined && from !== to) await locks.dropWithin(from, true)
     if (isGatewayError(failure, 'unavailable')) throw new StorageNotStarted(row.id, failure.reason, { cause: failure })
     if (failure !== undefined) throw toGatewayError(failure)
     return this.get(row.id) ?? row
   }
 
-  /** Moves the metadata that the gateway stores for the files of a storage to its new path. */
-  async #moveMetadata(id: number, from: Path, to: Path): Promise<void> {
-    const { store, locks } = this.dependencies
-    if (from === to) return
-    await locks.dropWithin(from, true)
-    if (isWithin(from, to) || isWithin(to, from)) return
-    if (!this.#ownsAlone(id, from) || !this.#ownsAlone(id, to)) return
-    await store.properties.move(from, to)
-    await store.attributes.move(from, to)
-    await store.folders.move(from, to)
+  /** Whether the metadata that the gateway stores for the files of a storage moves to its new path. */
+  #movesMetadata(id: number, from: Path, to: Path): boolean {
+    return !isWithin(from, to) && !isWithin(to, from) && this.#ownsAlone(id, from) && this.#ownsAlone(id, to)
   }
 
   /** Whether no other storage has files at or below this path. */

@@ -854,7 +854,7 @@ for (const engine of engines) {
     })
 
     void s.test('attributes: set one by one, moved and copied with their path', async (t) => {
-      const { attributes } = await fresh(t)
+      const { attributes, folders, storages } = await fresh(t)
       const [f, g] = [asPath('/d/f'), asPath('/e/g')]
       t.equal(await attributes.of(f), undefined)
       await attributes.set(f, {})
@@ -868,8 +868,12 @@ for (const engine of engines) {
       t.same(await attributes.of(g), { modified: new Date(-5), mode: 0o640 })
       await attributes.copy(asPath('/none'), g)
       t.equal(await attributes.of(g), undefined, 'a copy without attributes replaces, too')
-      await attributes.move(asPath('/d'), asPath('/e'))
+      await folders.put(asPath('/d/folder'))
+      const { id } = await storages.insert(storageRow({}))
+      const { remark } = await storages.updateAndMove(id, { remark: 'moved' }, asPath('/d'), asPath('/e'))
+      t.equal(remark, 'moved')
       t.same([...(await attributes.ofChildren(asPath('/e'))).keys()], ['/e/f'])
+      t.same([...(await folders.ofChildren(asPath('/e'))).keys()], ['/e/folder'])
       await attributes.delete(asPath('/e'))
       t.equal(await attributes.of(asPath('/e/f')), undefined)
     })

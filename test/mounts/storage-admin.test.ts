@@ -1,5 +1,6 @@
 /** Storages of a gateway are added, changed and removed, also concurrently; their configuration is checked. */
 import { join } from 'node:path'
+import knex from 'knex'
 import t, { type Test } from 'tap'
 import { cryptType } from '../../drivers/crypt/index.js'
 import { memoryType } from '../../drivers/memory/index.js'
@@ -183,6 +184,33 @@ void t.test('properties of files are moved and deleted with their storage', asyn
   t.match(await store.properties.of(asPath('/b/inner/file')), [color], 'properties of another storage remain')
   await storages.delete(inner.id)
   t.strictSame(await store.properties.of(asPath('/b/inner/file')), [])
+})
+
+void t.test('the path of a storage and the metadata of its files change together or not at all', async (t) => {
+  const { gateway } = await open(t)
+  const { storages, store } = gateway
+  const [from, to] = [asPath('/a/file'), asPath('/b/file')]
+  const color = { namespace: 'x', name: 'color', value: 'red', language: '' }
+  const { id } = await storages.create(configuration({}))
+  await store.properties.change(from, [{ set: color }])
+  await store.attributes.set(from, { mode: 0o600 })
+  await store.folders.put(from, new Date(1000))
+  const connection = { filename: join(gateway.config.data, 'data.db') }
+  const database = knex({ client: 'sqlite3', connection, useNullAsDefault: true })
+  t.teardown(() => database.destroy())
+  // The table is written last.
+  await database.raw('alter table folders rename to folders_away')
+  await t.rejects(storages.update(id, configuration({ mountPath: '/b' })))
+  await database.raw('alter table folders_away rename to folders')
+  t.equal((await store.storages.all()).find((row) => row.id === id)?.mountPath, '/a')
+  t.equal(storages.get(id)?.mountPath, '/a')
+  t.match(await store.properties.of(from), [color])
+  t.same(await store.attributes.of(from), { modified: undefined, mode: 0o600 })
+  await storages.update(id, configuration({ mountPath: '/b' }))
+  t.match(await store.properties.of(to), [color])
+  t.same(await store.attributes.of(to), { modified: undefined, mode: 0o600 })
+  t.same(await store.folders.of(to), new Date(1000))
+  t.equal(await store.folders.of(from), undefined)
 })
 
 void t.test('a storage that does not start is reported with its id and reason', async (t) => {

@@ -77,7 +77,6 @@ export interface AttributeRows {
   set(path: Path, to: StoredAttributes): Promise<void>
   /** Whether any exist at or below one of these paths. */
   hasWithin(...paths: readonly Path[]): Promise<boolean>
-  move(from: Path, to: Path): Promise<void>
   copy(from: Path, to: Path): Promise<void>
   delete(path: Path): Promise<void>
 }
@@ -90,6 +89,5 @@ export interface FolderRows {
   ofChildren(folder: Path): Promise<Map<Path, Date>>
   /** Records a folder. Without `modified`, an existing record is unchanged and a new one gets the current time. */
   put(path: Path, modified?: Date): Promise<void>
-  move(from: Path, to: Path): Promise<void>
   delete(path: Path): Promise<void> // with everything below
 }

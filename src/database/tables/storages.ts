@@ -42,6 +42,11 @@ export interface StorageRows {
   all(): Promise<StorageRow[]>
   insert(row: New<StorageRow>): Promise<StorageRow> // `exists` for a taken mount path
   update(id: number, changes: Partial<New<StorageRow>>): Promise<StorageRow>
+  /**
+   * As `update`. Moves the properties, attributes and folders at and below `from` to `to`, where they replace others,
+   * in the same transaction. Neither path is within the other.
+   */
+  updateAndMove(id: number, changes: Partial<New<StorageRow>>, from: Path, to: Path): Promise<StorageRow>
   delete(id: number): Promise<boolean>
   /** Deletes a storage. Returns the tokens of its uploads, of all nodes; undefined if there is no such storage. */
   deleteWithUploads(id: number): Promise<string[] | undefined>
