@@ -54,21 +54,22 @@ export class UploadSessions {
   }
 
   /**
-   * Starts an upload, or resumes the one that the user has begun of the same file; one of another file of the same path
-   * and size is aborted. `chunkSize`: bytes of each chunk but the last, for a new upload. Rejects as `VirtualFs.write`
-   * does before it reads the source, and with `throttled` if there are too many uploads. `resumed`: bytes of an earlier
-   * attempt are kept.
+   * Starts an upload, or resumes the one that `find` finds if it is of the same file; one of another file is aborted.
+   * `chunkSize`: bytes of each chunk but the last, for a new upload. `id`: of an earlier upload, if it is known. Rejects
+   * as `VirtualFs.write` does before it reads the source, and with `throttled` if there are too many uploads.
+   * `resumed`: bytes of an earlier attempt are kept.
    */
   async open(
     principal: Principal,
     file: AnnouncedFile,
     chunkSize: number,
     signal: AbortSignal,
+    id?: string,
   ): Promise<{ readonly session: UploadSession; readonly resumed: boolean }> {
     const fs = this.options.as(principal)
     const { path, createOnly, password, modified } = file
     await fs.assertWritable(path, { createOnly, password, modified, signal })
-    const earlier = this.find(principal, path, file.size)
+    const earlier = this.find(principal, path, file.size, id)
     if (earlier && canContinue(earlier, file)) {
       if (earlier.state !== 'receiving') await earlier.start(fs, file, this.#times.open)
       earlier.touch()
@@ -95,11 +96,18 @@ export class UploadSessions {
     return session
   }
 
-  /** The unfinished upload of the user, for a path relative to the base; undefined if there is none. */
-  find(principal: Principal, path: Path, size: number): UploadSession | undefined {
+  /**
+   * The unfinished upload of the user, for a path relative to the base; undefined if there is none. That of a guest is
+   * found by its id only: all guests are one user.
+   */
+  find(principal: Principal, path: Path, size: number, id?: string): UploadSession | undefined {
     return [...this.#sessions.values()].find(
-      ({ userId, file, state }) =>
-        userId === principal.userId && file.path === path && file.size === size && state !== 'completed',
+      (session) =>
+        session.userId === principal.userId &&
+        (session.id === id || principal.role !== 'guest') &&
+        session.file.path === path &&
+        session.file.size === size &&
+        session.state !== 'completed',
     )
   }
 

@@ -160,6 +160,26 @@ void t.test('an upload that cannot succeed is not resumed', async (t) => {
   t.same(await store.uploads.orphaned(), [])
 })
 
+void t.test('a guest has only the upload whose id it sends', async (t) => {
+  const { sessions, files } = await stage(t)
+  const guest = principal({ userId: 2, username: 'guest', role: 'guest' })
+  const openWith = (id?: string) => sessions.open(guest, file, chunkSize, never, id)
+  const { session } = await openWith()
+  await chunk(session, 0)
+  t.equal(sessions.find(guest, file.path, file.size), undefined)
+  const other = await openWith()
+  t.not(other.session, session)
+  t.notOk(other.resumed)
+  t.match(await openWith(session.id), { session: { id: session.id, frontier: 1 }, resumed: true })
+  const ofUser = await sessions.open(user, file, chunkSize, never, session.id)
+  t.notOk(ofUser.resumed, 'nor has a user that of a guest')
+  await sessions.abort(ofUser.session)
+  await sessions.abort(other.session)
+  await send(session)
+  await session.complete(never)
+  t.same(files(), [{ name: 'file', size: content.length }])
+})
+
 void t.test('a failure at the start is that of open', async (t) => {
   const { sessions } = await stage(t, () => ({ upload: () => Promise.reject(new GatewayError('no_space')) }))
   await t.rejects(open(sessions), { code: 'no_space', op: 'write', path: '/file' })

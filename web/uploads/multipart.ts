@@ -31,7 +31,11 @@ export async function sendInParts(
   onSent: () => void,
 ): Promise<void> {
   if (await wasCompleted(upload, signal)) return
-  const headers = { ...fileHeaders(upload.path, file, overwrite), ...(await partHeaders(file)) }
+  const headers = {
+    ...fileHeaders(upload.path, file, overwrite),
+    ...(await partHeaders(file)),
+    ...(upload.session !== undefined && { 'X-Upload-Id': upload.session }),
+  }
   const session = await sendBody('POST', '/api/fs/multipart/init', headers, null, { signal })
   upload.session = session.upload_id
   upload.confirmed = session.received_bytes

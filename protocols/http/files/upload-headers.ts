@@ -112,9 +112,14 @@ export const chunkedUploadHeaders = z
     'x-file-head-sha256': digest('x-file-head-sha256', 64).describe(
       'The SHA-256 of the first MiB of the content, or of all of a smaller file.',
     ),
+    'x-upload-id': z
+      .string()
+      .optional()
+      .describe('The `upload_id` of the upload to resume. Only guests have to send it.'),
   })
   .transform((headers) => ({
     ...toUploadHeaders(headers),
+    id: headers['x-upload-id'],
     size: Number(headers['x-file-size']),
     chunkSize: Number(headers['x-chunk-size'] || Infinity),
     headSha256: headers['x-file-head-sha256']?.toLowerCase() || undefined,

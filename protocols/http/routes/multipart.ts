@@ -136,7 +136,8 @@ export const multipartEndpoints = [
     description:
       'The file is stored when all chunks are sent and `complete` has succeeded. An earlier upload of the same user, path ' +
       'and size is resumed if `Last-Modified`, `X-File-Head-Sha256` and the digests are equal, and if it has the first and ' +
-      'at least one digest. Otherwise it is aborted. `As-Task` is ignored.',
+      'at least one digest. Otherwise it is aborted. For guests this needs the `upload_id` of the earlier upload. ' +
+      '`As-Task` is ignored.',
     access: 'guest',
     headers: chunkedUploadHeaders,
     data: z.object({
@@ -168,11 +169,11 @@ export const multipartEndpoints = [
     async answer({ api, context, headers, principal }) {
       const { settings, uploads } = api.gateway
       if (!settings.bool('multipart_enabled')) throw refused(switchedOff)
-      const { chunkSize, asTask: _asTask, ...file } = headers
+      const { chunkSize, id, asTask: _asTask, ...file } = headers
       const largest = Math.max(1, Math.floor(settings.number('multipart_chunk_size'))) * mebibyte
       const size = Math.min(largest, Math.max(mebibyte, chunkSize))
       const { session, resumed } = await withResponses({ unsupported: noUploads }, () =>
-        uploads.open(principal, file, size, signalOf(context.res)),
+        uploads.open(principal, file, size, signalOf(context.res), id),
       )
       return { ...snapshotOf(api, session), resumed }
     },
@@ -254,7 +255,9 @@ export const multipartEndpoints = [
     access: 'guest',
     query: z.object({
       upload_id: queryText,
-      path: queryText.describe('With `size`, instead of `upload_id`: an unfinished upload of the user.'),
+      path: queryText.describe(
+        'With `size`, instead of `upload_id`: an unfinished upload of the user, who is no guest.',
+      ),
       size: z
         .string()
         .regex(/^\d{0,15}$/, 'must be an integer')

@@ -4,10 +4,11 @@ import { connect } from 'node:net'
 import { mock } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
+import { permissionBits } from '../../../../src/accounts/principal.js'
 import { UploadSession } from '../../../../src/uploads/upload-session.js'
 import { until } from '../../../until.js'
 import { assertDeclared } from '../declared.js'
-import { serve, type Envelope, type Served } from '../served.js'
+import { serve, Served, type Envelope } from '../served.js'
 
 const mebibyte = 1024 * 1024
 
@@ -191,6 +192,25 @@ void t.test('an upload is resumed by the same file only', async (t) => {
   t.match(await upload.complete(), { code: 200 })
   t.match(await upload.init({ ...hashes, overwrite: 'false' }), { code: 403, message: 'file exists' })
   t.match(await upload.status(`path=%2Ffile&size=${3 * mebibyte}`), { code: 404 })
+})
+
+void t.test('a guest resumes only the upload whose id it sends', async (t) => {
+  const admin = await serve(t)
+  const { users } = admin.gateway.accounts
+  const permission = permissionBits.write
+  await users.update(users.byUniqueRole('guest')?.id ?? 0, { disabled: false, permission })
+  const guest = new Served(admin.url, admin.gateway)
+  const content = randomBytes(2 * mebibyte)
+  const [one, other] = [new Upload(guest, '/file', content), new Upload(guest, '/file', content)]
+  await one.init()
+  await one.chunk(0)
+  t.match(await other.status(`path=%2Ffile&size=${content.length}`), { code: 404, data: empty })
+  t.match(await other.init(), { data: { resumed: false, received: [] } })
+  t.not(other.id, one.id)
+  t.match(await one.init(), { data: { upload_id: one.id, resumed: true, received: [[0, 0]] } })
+  t.match(await one.chunk(1), { code: 200 })
+  t.match(await one.complete(), { code: 200 })
+  t.match(await other.abort(), { code: 200 })
 })
 
 void t.test('a chunk whose connection was lost is sent again', async (t) => {
