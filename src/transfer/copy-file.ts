@@ -1,10 +1,11 @@
 /**
  * Copies files and symlinks: locks the name, sets what is there aside, writes and verifies one file, or many small
- * files of a folder in one call, if the target's driver supports it (docs/decisions/0016). Also verifies a copy that an
- * earlier run has made. Without `overwrite`, an entry that another writer creates in the meantime is not replaced.
+ * files of a folder in one call, if the target's driver supports it (docs/decisions/0016). A copy that is not as its
+ * source is removed. Also verifies a copy that an earlier run has made. Without `overwrite`, an entry that another
+ * writer creates in the meantime is not replaced.
  */
 import { contentVersion, hasReliableVersion, isRealFolder, isSymlink, type Entry } from '../contract/entry.js'
-import { GatewayError } from '../base/errors.js'
+import { GatewayError, toGatewayError } from '../base/errors.js'
 import { childOf, type Path } from '../base/path.js'
 import type { MountedPath } from '../mounts/mounts.js'
 import type { ResumableUpload } from '../storage/fallbacks/resumable-write.js'
@@ -172,8 +173,16 @@ async function writeInto(
     const written = await locks.runAndEnd(() =>
       transfer.run(async () => {
         const copy = await write()
-        assertSame(entry, copy)
-        return copy
+        const difference = differenceOf(entry, copy)
+        if (difference === undefined) return copy
+        const remove = async () => {
+          // What was replaced may be the source itself under another name, which then has changed.
+          if (!isNew) await assertUnchanged(job.transfer.from.storage, from, entry, job.transfer.signal)
+          await removeCopy(storage, at, copy, locks.signal)
+        }
+        const cause = await remove().then(() => undefined, toGatewayError)
+        const reason = cause ? `${difference}, and was not removed` : difference
+        throw new GatewayError('internal', { reason, cause })
       }),
     )
     if (source) source.complete()
@@ -210,24 +219,25 @@ function resumableUploadOf(
   return journal.resumableUpload(from.storage.treePath(path), [id, modified.getTime(), contentVersion(entry)].join(' '))
 }
 
-function assertSame(entry: Entry, copy: Entry): void {
-  if (entry.size !== copy.size) {
-    throw new GatewayError('internal', { reason: `the copy has ${copy.size} bytes, the source ${entry.size}` })
-  }
+/** In which of size and digests a copy differs from its source, in words; undefined if in none. */
+function differenceOf(entry: Entry, copy: Entry): string | undefined {
+  if (entry.size !== copy.size) return `the copy has ${copy.size} bytes, the source ${entry.size}`
   for (const [name, digest] of Object.entries(entry.hashes ?? {})) {
     const other = copy.hashes?.[name]
-    if (other !== undefined && other !== digest)
-      throw new GatewayError('internal', { reason: `the copy has another ${name}` })
+    if (other !== undefined && other !== digest) return `the copy has another ${name}`
   }
+  return undefined
 }
 
-function hasSameSizeAndHashes(entry: Entry, copy: Entry): boolean {
-  try {
-    assertSame(entry, copy)
-    return true
-  } catch {
-    return false
-  }
+/**
+ * Removes a copy that is not as its source. Its path lock must be held. A symlink is followed, as by the write. Rejects
+ * with `busy` if another program has changed it since it was written.
+ */
+async function removeCopy(storage: Storage, at: Path, copy: Entry, signal: AbortSignal | undefined): Promise<void> {
+  const path = await storage.realPath(at, { signal, last: true })
+  const now = await storage.stat(path, { signal, refresh: true })
+  if (contentVersion(now) !== contentVersion(copy)) throw new GatewayError('busy', { reason: 'it was changed' })
+  await storage.remove(path, { signal })
 }
 
 /** Maximum size in bytes of a file in a bundle. */
@@ -282,18 +292,24 @@ export async function copyBundle(
     const refused = await job.refusedNames(locks, names.map(pathOf), { replaces: false, isNew: true })
     return new Set(names.filter((name) => !refused.has(pathOf(name))))
   }
+  const verified = async (entry: Entry, copy: Entry | undefined) => {
+    if (!copy || differenceOf(entry, copy) === undefined) return copy
+    // If that fails, the copy of this file alone reports that the name is taken.
+    await removeCopy(target.storage, childOf(to, entry.name), copy, locks.signal).catch(() => undefined)
+    return undefined
+  }
   try {
     const bundle = { source: from.storage, from: folder, to, files, beforePublish }
-    const copies = await locks.runAndEnd(() => target.storage.copyFiles(bundle, { signal: locks.signal }))
+    const copies = await locks.runAndEnd(async () => {
+      const made = await target.storage.copyFiles(bundle, { signal: locks.signal })
+      return Promise.all(files.map((entry, index) => verified(entry, made[index])))
+    })
     const bytes = copies.reduce((sum, copy) => sum + (copy?.size ?? 0), 0)
     for (const transfer of transfers) {
       transfer.count(bytes)
       transfer.end()
     }
-    return files.map((entry, index) => {
-      const copy = copies[index]
-      return copy && hasSameSizeAndHashes(entry, copy) ? copy : undefined
-    })
+    return copies
   } catch (error) {
     for (const transfer of transfers) transfer.end(error)
     throw error
@@ -313,7 +329,8 @@ export async function verifiedCopy(
   copy: Entry,
   known: CopiedState | undefined,
 ): Promise<CopiedState | undefined> {
-  if (known?.copy === contentVersion(copy) && (isSymlink(entry) || hasSameSizeAndHashes(entry, copy))) return known
+  if (known?.copy === contentVersion(copy) && (isSymlink(entry) || differenceOf(entry, copy) === undefined))
+    return known
   const isEqual = isSymlink(entry) ? isEqualSymlink(job, from, copy) : isEqualFile(job, from, entry, copy)
   if (!(await isEqual)) return undefined
   // Another writer may have put the source itself there, so the two are not known to be distinct.

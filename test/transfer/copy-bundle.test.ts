@@ -36,9 +36,13 @@ interface Counted {
 
 /**
  * A tree of one storage, with small files in `/tree`. Its driver copies bundles, except the files for which `leaves`
- * returns true.
+ * returns true; the copies of those for which `spoils` returns true are incomplete.
  */
-async function newBundlingTree(t: Test, leaves: (name: string) => boolean): Promise<{ tree: Tree; done: Counted }> {
+async function newBundlingTree(
+  t: Test,
+  leaves: (name: string) => boolean,
+  spoils: (name: string) => boolean = () => false,
+): Promise<{ tree: Tree; done: Counted }> {
   const done = { bundles: 0, written: 0 }
   const inner = new MemoryDriver(0)
   const copyFiles = async ({ from, to, files, beforePublish }: FileBundle): Promise<readonly (Entry | undefined)[]> => {
@@ -46,7 +50,8 @@ async function newBundlingTree(t: Test, leaves: (name: string) => boolean): Prom
     const wanted = await beforePublish(files.map(({ name }) => name).filter((name) => !leaves(name)))
     const copies = files.map(async ({ name }) => {
       if (!wanted.has(name)) return undefined
-      await inner.copy(childOf(from, name), childOf(to, name))
+      if (spoils(name)) await inner.write(childOf(to, name), sourceOf('x'))
+      else await inner.copy(childOf(from, name), childOf(to, name))
       return inner.stat(childOf(to, name))
     })
     return Promise.all(copies)
@@ -101,6 +106,17 @@ void t.test('all files are copied one by one if the bundle fails', async (t) => 
     t.same(await found(tree, '/copy'), expected('/copy'))
     t.same(done, { bundles: 2, written: count })
   }
+})
+
+void t.test('an incomplete copy in a bundle is replaced', async (t) => {
+  const { tree, done } = await newBundlingTree(
+    t,
+    () => false,
+    (name) => name === 'file-7',
+  )
+  await tree.as().copy(p('/tree'), p('/copy'), keep)
+  t.same(await found(tree, '/copy'), expected('/copy'))
+  t.equal(done.written, 1)
 })
 
 void t.test('an abort during a bundle ends the copy and releases its path locks', async (t) => {
