@@ -266,7 +266,7 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
     'src/tree/access.ts',
   ])
   // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner checks of
-  // tasks and shares. The accounts and the imports compare the role of an account.
+  // tasks, shares and uploads. The accounts and the imports compare the role of an account.
   t.same(filesWith(/\brole [=!]==? /), [
     'protocols/http/api/register.ts',
     'src/accounts/accounts.ts',
@@ -284,6 +284,7 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
     'src/tree/policy/names.ts',
     'src/tree/policy/one-path.ts',
     'src/tree/policy/whole-folders.ts',
+    'src/uploads/upload-sessions.ts',
   ])
 })
 

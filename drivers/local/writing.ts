@@ -107,7 +107,7 @@ export class Writing {
         await clone(`/proc/self/fd/${fd}`, `/proc/self/fd/${staged.fd}`, COPYFILE_FICLONE_FORCE)
         return
       } catch (error) {
-        // Not tried again on a device that cannot. What else has failed also fails when the bytes are copied, or passes.
+        // Not tried again on a device that cannot. What else fails also fails when the bytes are copied, or passes.
         if (systemCode(error) === 'ENOTSUP') this.#cannotClone.add(dev)
       }
     }

@@ -223,7 +223,7 @@ export class CodeLimiter {
 }
 
 /**
- * Whose attempts to sign in are refused now. `pair`: those of a network for an account; `directory`: passwords of a
+ * The attempts to sign in that are refused now. `pair`: those of a network for an account; `directory`: passwords of a
  * person in a directory, and `codes`: one-time codes for an account, both from networks without a correct one in the
  * last day.
  */

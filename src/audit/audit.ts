@@ -312,7 +312,10 @@ export class Audit {
   /** Resolves when the last event of the group is on disk: in its file, or in the database if the file fails. */
   async #synced({ file }: Group): Promise<void> {
     try {
-      if (this.#notInFile === 0) return await file.sync()
+      if (this.#notInFile === 0) {
+        await file.sync()
+        return
+      }
     } catch (error) {
       this.#options.log.error({ err: error }, 'the audit cannot be synced')
     }

@@ -52,9 +52,11 @@ export class AuditLog {
       const place = this.settings.get('audit_log')
       if (place === this.#place) return
       this.#flush()
-      this.#writing = this.#writing.then(() => this.#drop())
+      this.#writing = this.#writing.then(async () => {
+        await this.#drop()
+        this.#retryAt = 0
+      })
       this.#place = place
-      this.#retryAt = 0
     })
   }
 
@@ -72,7 +74,7 @@ export class AuditLog {
   /** Resolves when all is written that can be. */
   async close(): Promise<void> {
     this.#unsubscribe()
-    this.#retryAt = 0
+    if (this.#place !== '') this.#retryAt = 0
     this.#flush()
     await settlesWithin(
       this.#writing.then(() => this.#drop()),

@@ -306,8 +306,8 @@ export class SingleSignOn {
   }
 
   /**
-   * Loaded at its first use: its libraries take ten megabytes. It asks once for the metadata, for all who need them. The
-   * keys are read for each code, and codes take turns.
+   * Loads the provider at its first use: its libraries take ten megabytes. It asks once for the metadata, for all who
+   * need them. The keys are read for each code, and codes take turns.
    */
   async #loaded(): Promise<Provider> {
     const { Provider } = await import('./provider.js')

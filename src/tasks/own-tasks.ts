@@ -21,7 +21,7 @@ export interface OwnTask {
   timer?: NodeJS.Timeout | undefined
   /** The remark of the last run. */
   remark: string
-  /** Its end is being recorded: it neither starts nor is canceled any more. */
+  /** Whether the end is being recorded: the task neither starts nor is canceled any more. */
   isEnding: boolean
   /** 'lost': another node owns the task. Set: no longer listed or stored here. */
   gone?: 'deleted' | 'lost' | undefined

@@ -55,8 +55,8 @@ export class UploadSessions {
 
   /**
    * Starts an upload, or resumes the one that `find` finds if it is of the same file; one of another file is aborted.
-   * `chunkSize`: bytes of each chunk but the last, for a new upload. `id`: of an earlier upload, if it is known. Rejects
-   * as `VirtualFs.write` does before it reads the source, and with `throttled` if there are too many uploads.
+   * `chunkSize`: bytes of each chunk but the last, for a new upload. `id`: that of an earlier upload, if it is known.
+   * Rejects as `VirtualFs.write` does before it reads the source, and with `throttled` if there are too many uploads.
    * `resumed`: bytes of an earlier attempt are kept.
    */
   async open(
