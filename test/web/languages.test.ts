@@ -105,6 +105,13 @@ void t.test('every page is accessible in every language, and says which it is', 
     await visitEveryPage(t, site, check, { say: await sayIn(language), skipsDialogs: true, locale: language })
   }
   await t.test('the choice of the user is kept, and is the language of everything', (t) => choice(t, site))
+  await t.test('what does not end and what was not used have texts of their own', (t) =>
+    visit(t, site, { at: '/@profile', locale: 'zh-CN' }, async (page) => {
+      const row = page.getByRole('row').filter({ hasText: 'program' })
+      await row.getByRole('cell', { name: '永久有效', exact: true }).waitFor()
+      await row.getByRole('cell', { name: '从未使用', exact: true }).waitFor()
+    }),
+  )
 })
 
 void t.test('texts that could not be loaded are loaded with the next part', { skip: withoutBrowser }, async (t) => {

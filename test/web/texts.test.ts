@@ -1,5 +1,6 @@
 /** The texts of the console, and their formats, without a browser. */
 import { readdirSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import t from 'tap'
 import ts from 'typescript'
@@ -117,6 +118,58 @@ void t.test('the language is the one chosen, else the first of the browser that 
     )) as object
     t.match(exported, { language, locale }, JSON.stringify(settings))
   }
+})
+
+void t.test('texts in 简体中文 have its punctuation, and a space beside Latin letters and digits', async (t) => {
+  const han = String.raw`\p{Script=Han}`
+  const faulty = new RegExp(`${han}[,:;!?()A-Za-z0-9]|[,:;!?()] ?${han}|[A-Za-z0-9]${han}`, 'u')
+  const faults = ['已启用, 3 个', '文件 (只读)', '共3 个', '用WebDAV', '出错:存储']
+  t.ok(
+    faults.every((text) => faulty.test(text)),
+    'faults are found',
+  )
+  const texts = await textsIn('zh-CN')
+  t.strictSame(
+    [...texts].filter(([, text]) => faulty.test(text)),
+    [],
+  )
+  const { joined } = (await consoleModule(
+    `import { originText } from './components/event-text.ts'
+     import { browserOf } from './profile/browser-name.ts'
+     import { textsOf, withTexts } from './texts/texts.ts'
+     const texts = textsOf('common')
+     export const joined = withTexts(Promise.resolve()).then(() => [
+       originText({ address: '192.0.2.7', protocol: 'webdav' }), originText({ address: null, protocol: 'task' }),
+       browserOf('Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0'), texts.labelled('/a', '只读'),
+       texts.withNote('WebDAV', '只读'), texts.andMore(['a', 'b'], 0), texts.andMore(['a', 'b'], 3),
+       texts.andMorePeople(['ann'], 2),
+     ])`,
+    { languages: ['zh-CN'] },
+  )) as { readonly joined: Promise<readonly string[]> }
+  t.strictSame(
+    [...(await joined)],
+    [
+      '192.0.2.7，WebDAV',
+      '任务',
+      'Firefox，Linux',
+      '/a：只读',
+      'WebDAV（只读）',
+      'a、b',
+      'a、b 等 5 项',
+      'ann 等 3 人',
+    ],
+  )
+})
+
+void t.test('the words for translators are those of the texts', async (t) => {
+  const [, table = ''] = (await readFile('docs/languages.md', 'utf8')).split('## Words')
+  const words = [...table.matchAll(/^\| [a-z].*? +\| (.*?) +\|$/gm)].map(([, word = '']) => word)
+  t.ok(words.length > 40, 'the words were found')
+  const texts = [...(await textsIn('zh-CN')).values()]
+  t.strictSame(
+    words.filter((word) => !texts.some((text) => text.includes(word))),
+    [],
+  )
 })
 
 void t.test('numbers, sizes, times, durations and lists have the form of the language', async (t) => {

@@ -166,7 +166,7 @@ function Switches({ grant, onGrant }: Pick<GrantFieldProps, 'grant' | 'onGrant'>
                   <input
                     type="radio"
                     name={`${id}-${right}`}
-                    aria-label={`${grants.rightTexts[right]}: ${text}`}
+                    aria-label={texts.labelled(grants.rightTexts[right], text)}
                     checked={choiceOf(grant, right) === choice}
                     // Whoever is allowed anything sees too.
                     disabled={right === Right.see && choice === 'unmentioned' && allowsMore}

@@ -53,7 +53,7 @@ export function GroupForm({ group, onClose }: GroupFormProps) {
     const unreached = users?.content.filter(({ id, base_path: base }) => members.includes(id) && !reaches(base, path))
     if (unreached === undefined || unreached.length === 0) return undefined
     const names = unreached.slice(0, mostNamed).map(({ username }) => username)
-    return groups.outsideBase(texts.andMore(names, unreached.length - names.length))
+    return groups.outsideBase(texts.andMorePeople(names, unreached.length - names.length))
   }
   return (
     <Dialog

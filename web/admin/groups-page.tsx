@@ -42,7 +42,7 @@ export function GroupsPage() {
           columns={{
             [groups.name]: ({ name }) => name,
             [groups.description]: ({ description }) => description,
-            [groups.members]: ({ members }) => firstOf(members, nameOf),
+            [groups.members]: ({ members }) => firstOf(members, nameOf, texts.andMorePeople),
             [groups.gives]: givenBy,
           }}
           actions={(group) => (
@@ -73,11 +73,15 @@ export function GroupsPage() {
 
 function givenBy({ admin, grants }: Group): string {
   if (admin) return texts.groups.administration
-  return firstOf(grants, (grant) => `${grant.path}: ${texts.grants.presets[presetOf(grant) ?? 'custom']}`)
+  return firstOf(
+    grants,
+    (grant) => texts.labelled(grant.path, texts.grants.presets[presetOf(grant) ?? 'custom']),
+    texts.andMore,
+  )
 }
 
 /** The texts of the first few items, and how many more there are. */
-function firstOf<Item>(items: readonly Item[], textOf: (item: Item) => string): string {
+function firstOf<Item>(items: readonly Item[], textOf: (item: Item) => string, andMore: typeof texts.andMore): string {
   const shown = items.slice(0, mostNamed)
-  return texts.andMore(shown.map(textOf), items.length - shown.length)
+  return andMore(shown.map(textOf), items.length - shown.length)
 }

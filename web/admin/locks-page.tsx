@@ -25,7 +25,7 @@ export function LocksPage() {
           rows={data.content}
           keyOf={({ token }) => token}
           columns={{
-            [locks.path]: ({ path, deep }) => (deep ? `${path} (${locks.deep})` : path),
+            [locks.path]: ({ path, deep }) => (deep ? texts.withNote(path, locks.deep) : path),
             [locks.user]: ({ username }) => username,
             [locks.scope]: ({ scope }) => locks.scopes[scope],
             [locks.expires]: ({ expires }) => formatTime(expires),

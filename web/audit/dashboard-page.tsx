@@ -5,7 +5,7 @@ import { get, type Data } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
 import { TaskState } from '../api/schema.ts'
 import { Failure } from '../components/failure.tsx'
-import { formatSize, number } from '../texts/format.ts'
+import { formatSize } from '../texts/format.ts'
 import { Page } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { textsOf } from '../texts/texts.ts'
@@ -112,7 +112,7 @@ function Tasks({ tasks }: Pick<Overview, 'tasks'>) {
     <p class="counts">
       {counted.map(([state, count]) => (
         <span key={state} class={state === 'failed' ? 'error' : undefined}>
-          {`${number(count)} ${texts.tasks.states[TaskState[state as keyof Overview['tasks']]]}`}
+          {texts.dashboard.tasksIn(count, texts.tasks.states[TaskState[state as keyof Overview['tasks']]])}
         </span>
       ))}
       <Link href="/@tasks">{texts.nav.tasks}</Link>

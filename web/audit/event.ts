@@ -6,7 +6,7 @@ import { kindText } from '../components/event-text.ts'
 import { formatSize, formatTimeWithSeconds, list } from '../texts/format.ts'
 import { textFor, textsOf } from '../texts/texts.ts'
 
-const texts = textsOf('events')
+const texts = textsOf('common', 'events')
 
 export type AuditEvent = Data<'/api/admin/audit'>['content'][number]
 
@@ -17,7 +17,7 @@ export function eventText(event: AuditEvent): string {
   // The name of this kind says that it was not done.
   const outcome = result === EventResult.done ? '' : kind === EventKind.signin_refused ? why : texts.events[result](why)
   const times = count === null ? '' : texts.events.times(count)
-  return list([kindText(kind), outcome, times])
+  return texts.facts([kindText(kind), outcome, times])
 }
 
 /** What it is about: the path, what came of it by a move or copy, or what was administered. */

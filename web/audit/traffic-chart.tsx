@@ -3,7 +3,7 @@ import type { Data } from '../api/client.ts'
 import { formatMinute, formatSize, formatUtcDay } from '../texts/format.ts'
 import { textsOf } from '../texts/texts.ts'
 
-const texts = textsOf('audit')
+const texts = textsOf('common', 'audit')
 
 type Traffic = Data<'/api/admin/overview'>['minutes'][number]
 
@@ -43,17 +43,14 @@ export function TrafficChart({ title, traffic, unit }: TrafficChartProps) {
     <figure>
       <figcaption>
         <h2>{title}</h2>
-        <p>
-          {first > 0 && `${dashboard.since(timeOf(since))}: `}
-          {all}
-        </p>
+        <p>{first > 0 ? texts.labelled(dashboard.since(timeOf(since)), all) : all}</p>
       </figcaption>
-      <div class="chart" role="img" aria-label={`${title}: ${all}`}>
+      <div class="chart" role="img" aria-label={texts.labelled(title, all)}>
         {shown.map((each) => (
           <span
             key={each.start}
             class="bar-pair"
-            title={`${timeOf(each)}: ${textOf(each.bytes_out, each.bytes_in, each.changes, each.refusals)}`}
+            title={texts.labelled(timeOf(each), textOf(each.bytes_out, each.bytes_in, each.changes, each.refusals))}
           >
             <span class="sent" style={{ height: `${(100 * each.bytes_out) / most}%` }} />
             <span class="received" style={{ height: `${(100 * each.bytes_in) / most}%` }} />

@@ -1,8 +1,7 @@
 /** Who and what of events, in plain words. */
-import { list } from '../texts/format.ts'
 import { textFor, textsOf } from '../texts/texts.ts'
 
-const texts = textsOf('events')
+const texts = textsOf('common', 'events')
 
 /** `ann`, or who did it if that was no user. The names of users are shown as they are: no user has a colon in it. */
 export function actorText(user: string): string {
@@ -23,5 +22,5 @@ interface Origin {
 
 /** `192.0.2.7, WebDAV`. */
 export function originText({ address, protocol }: Origin): string {
-  return list([address, protocol !== null && (textFor(protocol, texts.events.protocols) ?? protocol)])
+  return texts.facts([address, protocol !== null && (textFor(protocol, texts.events.protocols) ?? protocol)])
 }

@@ -1,5 +1,5 @@
 /** One entry of the grid: a row of a list, or a tile. */
-import { formatSize, formatTime, list } from '../texts/format.ts'
+import { formatSize, formatTime } from '../texts/format.ts'
 import { textsOf } from '../texts/texts.ts'
 import { EntryIcon, Thumbnail } from '../entries/entry-icon.tsx'
 import type { Entry } from '../entries/folder.ts'
@@ -63,7 +63,7 @@ export function GridRow(props: GridRowProps) {
 
 function labelOf({ name, is_dir: isFolder, size, modified, unreadable }: Entry): string {
   const facts = [isFolder ? texts.files.folder : formatSize(size), formatTime(modified)]
-  return list([name, ...facts, unreadable === true && texts.files.unreadable])
+  return texts.facts([name, ...facts, unreadable === true && texts.files.unreadable])
 }
 
 function RowCells({ entry }: { readonly entry: Entry }) {

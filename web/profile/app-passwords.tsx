@@ -45,10 +45,12 @@ export function AppPasswords() {
           keyOf={({ id }) => id}
           columns={{
             [profile.appPasswordName]: ({ name }) => name,
-            [profile.protocols]: (row) =>
-              list(row.protocols.map(protocolText)) + (row.read_only ? ` (${profile.readOnly})` : ''),
+            [profile.protocols]: (row) => {
+              const names = list(row.protocols.map(protocolText))
+              return row.read_only ? texts.withNote(names, profile.readOnly) : names
+            },
             [profile.appPasswordFolder]: ({ folder }) => folder,
-            [profile.expires]: ({ expires }) => (expires === null ? profile.never : formatTime(expires)),
+            [profile.expires]: ({ expires }) => (expires === null ? profile.neverEnds : formatTime(expires)),
             [profile.added]: ({ added_time: added }) => formatTime(added),
             [profile.lastUsed]: ({ last_used_time: used }) => (used === null ? profile.never : formatTime(used)),
           }}

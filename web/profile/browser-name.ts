@@ -1,5 +1,7 @@
 /** The name of a browser for people, from its header `User-Agent`. */
-import { list } from '../texts/format.ts'
+import { textsOf } from '../texts/texts.ts'
+
+const texts = textsOf('common')
 
 /** What the header of each browser holds, the more special ones first: all of them pretend to be others. */
 const browsers = [
@@ -23,7 +25,7 @@ const systems = [
 export function browserOf(userAgent: string): string {
   const browser = named(browsers, userAgent)
   const system = named(systems, userAgent)
-  return browser === undefined ? userAgent : list([browser, system])
+  return browser === undefined ? userAgent : texts.facts([browser, system])
 }
 
 function named(names: readonly (readonly [mark: string, name: string])[], userAgent: string): string | undefined {

@@ -38,7 +38,7 @@ export function Sessions() {
           columns={{
             [profile.client]: ({ user_agent: agent, current }) => (
               <span title={agent}>
-                {browserOf(agent)} {current && <strong>({profile.thisSession})</strong>}
+                {browserOf(agent)} {current && <strong>{profile.thisSession}</strong>}
               </span>
             ),
             [profile.address]: ({ address }) => address,

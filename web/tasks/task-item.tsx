@@ -70,7 +70,7 @@ function Failures({ api, task: { kind, id } }: TaskProps) {
   return (
     <ul>
       {failures.map(({ path, error }) => (
-        <li key={path}>{`${path}: ${error}`}</li>
+        <li key={path}>{texts.labelled(path, error)}</li>
       ))}
     </ul>
   )

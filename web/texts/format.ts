@@ -59,8 +59,11 @@ export function plural(count: number, forms: PluralForms): string {
   return (forms[made.value.plural.select(count)] ?? forms.other).replaceAll('#', number(count))
 }
 
-/** `ann, bob, carl`. Only the items that are texts, and not empty. */
-export function list(items: readonly (string | false | null | undefined)[]): string {
+/** Texts, of which only those that are not empty are shown. */
+export type Items = readonly (string | false | null | undefined)[]
+
+/** `ann, bob, carl`: things of one kind. */
+export function list(items: Items): string {
   return made.value.list.format(items.flatMap((item) => item || []))
 }
 

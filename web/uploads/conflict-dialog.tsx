@@ -9,7 +9,7 @@ import { keys } from '../api/keys.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { shareTop } from '../components/places.ts'
-import { formatSize, formatTime, list } from '../texts/format.ts'
+import { formatSize, formatTime } from '../texts/format.ts'
 import { textsOf } from '../texts/texts.ts'
 import { cancelConflict, resolveConflict } from './upload-queue.ts'
 import type { ConflictChoice, Upload } from './upload.ts'
@@ -51,5 +51,5 @@ export function ConflictDialog({ upload }: { readonly upload: Upload }) {
 }
 
 function factsOf(size: number, time: string): string {
-  return list([formatSize(size), formatTime(time)])
+  return texts.facts([formatSize(size), formatTime(time)])
 }

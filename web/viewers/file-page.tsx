@@ -3,7 +3,7 @@ import { Download, History, Link2, Share2 } from 'lucide-preact'
 import { useState } from 'preact/hooks'
 import type { Data } from '../api/client.ts'
 import { EntryIcon } from '../entries/entry-icon.tsx'
-import { formatSize, formatTime, list } from '../texts/format.ts'
+import { formatSize, formatTime } from '../texts/format.ts'
 import { Loaded, part } from '../components/loaded.tsx'
 import { parentOf } from '../components/places.ts'
 import { useSource } from '../entries/source.ts'
@@ -14,7 +14,7 @@ import { MediaView } from './media-view.tsx'
 import { viewerOf } from './viewer.ts'
 import '../styles/viewers.css'
 
-const texts = textsOf('files', 'viewers')
+const texts = textsOf('common', 'files', 'viewers')
 
 const LinkDialog = part(async () => ({ default: (await import('./link-dialog.tsx')).LinkDialog }))
 const HistoryDialog = part(async () => ({ default: (await import('./history-dialog.tsx')).HistoryDialog }))
@@ -41,7 +41,7 @@ export function FilePage({ path, file, me }: FilePageProps) {
       <header class="toolbar">
         <EntryIcon entry={file} />
         <h1>{file.name}</h1>
-        <span class="muted">{list([formatSize(file.size), formatTime(file.modified)])}</span>
+        <span class="muted">{texts.facts([formatSize(file.size), formatTime(file.modified)])}</span>
         <span class="space" />
         {me && !isGuest(me) && (
           <button type="button" onClick={() => setDialog('history')}>

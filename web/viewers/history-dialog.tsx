@@ -5,7 +5,7 @@ import { keys } from '../api/keys.ts'
 import { actorText, kindText, originText } from '../components/event-text.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
-import { formatSize, formatTime, list } from '../texts/format.ts'
+import { formatSize, formatTime } from '../texts/format.ts'
 import { nameOf } from '../components/places.ts'
 import { Table } from '../components/table.tsx'
 import { folderPasswords } from '../session/folder-passwords.ts'
@@ -57,5 +57,5 @@ export function HistoryDialog({ path, onClose }: { readonly path: string; readon
 /** `replaced a file, 5 kilobytes`, with both paths of a move or copy. */
 function whatOf({ kind, size, path, target }: HistoryEvent): string {
   const paths = target === null ? '' : [path, target].filter(Boolean).join(' → ')
-  return list([kindText(kind), size !== null && formatSize(size), paths])
+  return texts.facts([kindText(kind), size !== null && formatSize(size), paths])
 }

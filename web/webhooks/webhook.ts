@@ -4,7 +4,7 @@ import { EventKind } from '../api/schema.ts'
 import { kindText } from '../components/event-text.ts'
 import { textsOf } from '../texts/texts.ts'
 
-const texts = textsOf('events', 'audit')
+const texts = textsOf('common', 'events', 'audit')
 
 export type Webhook = Data<'/api/admin/webhook/list'>['content'][number]
 
@@ -23,7 +23,7 @@ export const offeredKinds: readonly string[] = [...Object.keys(beginnings), ...O
 export function chosenText(kind: string): string {
   if (kind in beginnings) {
     const group = texts.audit.groups[beginnings[kind as keyof typeof beginnings]]
-    return `${texts.audit.all(group)} (${kind})`
+    return texts.withNote(texts.audit.all(group), kind)
   }
   return kindText(kind)
 }

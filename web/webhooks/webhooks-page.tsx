@@ -117,8 +117,8 @@ function State({ hook }: { readonly hook: Webhook }) {
       ) : (
         <span class="error">{webhooks.switchedOff(reason)}</span>
       )}
-      {waiting > 0 && `, ${webhooks.waiting(waiting)}`}
-      {failed > 0 && <span class="error">{`, ${webhooks.failed(failed)}`}</span>}
+      {waiting > 0 && webhooks.waiting(waiting)}
+      {failed > 0 && <span class="error">{webhooks.failed(failed)}</span>}
     </>
   )
 }

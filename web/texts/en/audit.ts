@@ -67,6 +67,7 @@ export default {
     storages: 'Storages',
     noSpace: 'unknown',
     tasks: 'Tasks',
+    tasksIn: (count: number, state: string) => `${number(count)} ${state}`,
     noTasks: 'There are no tasks.',
     errors: 'What failed in the last seven days',
     noErrors: 'Nothing has failed.',

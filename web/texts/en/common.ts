@@ -1,5 +1,9 @@
 /** Texts that several pages have, the names of the pages, and what is shown before any page. */
-import { list, number } from '../format.ts'
+import { list, number, type Items } from '../format.ts'
+
+/** `ann, bob and 3 more`. */
+const andMore = (names: readonly string[], more: number) =>
+  more === 0 ? list(names) : `${list(names)} and ${number(more)} more`
 
 export default {
   appName: 'Tidegate',
@@ -14,9 +18,13 @@ export default {
   copyFailed: 'The browser does not allow copying. Select the text and copy it.',
   menu: 'Menu',
   remove: 'Remove',
-  /** `ann, bob and 3 more`. */
-  andMore: (names: readonly string[], more: number) =>
-    more === 0 ? list(names) : `${list(names)} and ${number(more)} more`,
+  andMore,
+  /** As `andMore`, for languages that count people otherwise than things. */
+  andMorePeople: andMore,
+  /** `1.5 kB, Jan 2, 2026`: facts of one thing, which are not of one kind. */
+  facts: (facts: Items) => facts.filter(Boolean).join(', '),
+  labelled: (label: string, text: string) => `${label}: ${text}`,
+  withNote: (text: string, note: string) => `${text} (${note})`,
   filter: (what: string) => `Filter: ${what}`,
   endHint: 'At the end of this day. Empty: never.',
   chosen: (count: number) => `${number(count)} chosen.`,

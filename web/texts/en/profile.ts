@@ -50,7 +50,10 @@ export default {
     keysHint: 'With a key you sign in to SFTP without a password.',
     deleteKey: 'Remove the SSH key',
     deleteKeyWarning: (title: string) => `“${title}” can no longer be used to sign in.`,
+    /** A key or passkey was used. */
     never: 'never',
+    /** An app password ends. */
+    neverEnds: 'never',
     addKey: 'Add an SSH key',
     keyTitle: 'Title',
     key: 'Public key',
@@ -82,7 +85,7 @@ export default {
     unlink: 'Unlink',
     sessionsHint:
       'The browsers in which you are signed in. Signing out everywhere also ends the sessions of programs that use the HTTP API.',
-    thisSession: 'this one',
+    thisSession: '(this one)',
     signedIn: 'Signed in',
     client: 'Client',
     address: 'Address',

@@ -15,8 +15,9 @@ export default {
     on: 'on',
     off: 'off',
     switchedOff: (reason: string) => `switched off: ${reason}`,
-    waiting: (count: number) => `${number(count)} waiting`,
-    failed: (count: number) => `${number(count)} failed`,
+    /** After the state. */
+    waiting: (count: number) => `, ${number(count)} waiting`,
+    failed: (count: number) => `, ${number(count)} failed`,
     sends: 'Sends',
     everything: 'everything',
     kinds: 'Events (none chosen: all)',

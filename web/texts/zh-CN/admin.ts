@@ -11,22 +11,22 @@ export default {
     driver: '驱动',
     status: '状态',
     space: '空间',
-    order: '排序',
+    order: '顺序',
     used: (used, total) => `已用 ${used}，共 ${total}`,
     states: { work: '正常', disabled: '已停用', starting: '正在启动' },
     test: '测试',
-    tested: (path) => `可以连接 ${path} 的后端。`,
+    tested: (path) => `“${path}”连接正常。`,
     enable: '启用',
     disable: '停用',
     more: '更多选项',
     saved: '存储已保存。',
     rootHint: '服务器上的文件夹，例如 /srv/files',
     deleteTitle: '删除存储',
-    deleteWarning: (path) => `将不再显示 ${path}，其中的文件不会被删除。`,
+    deleteWarning: (path) => `“${path}”将不再显示，其中的文件不会被删除。`,
   },
 
   locks: {
-    about: '程序通过 WebDAV 编辑文件时会将其锁定。如果程序崩溃，锁会保留到过期为止。',
+    about: '程序通过 WebDAV 编辑文件时会锁定文件。如果程序异常退出，锁会保留到过期为止。',
     none: '没有被锁定的文件。',
     path: '路径',
     deep: '包括其中的全部内容',
@@ -38,23 +38,24 @@ export default {
   },
 
   downloads: {
-    about: '拥有“从链接下载”权限的用户可以让服务器将文件下载到文件夹。除服务器自身外，还可以使用以下程序。',
+    about:
+      '拥有“离线下载”权限的用户可以让服务器将文件下载到指定文件夹。除服务器内置的下载功能外，还可以使用以下下载程序。',
     toolSaved: (name) => `${name} 的设置已保存。`,
-    testAndSave: (name) => `测试并保存 ${name}`,
+    testAndSave: (name) => `测试并保存 ${name} 设置`,
   },
 
   index: {
     off: '搜索功能未开启。请在下面选择一种索引，保存后即开始构建。',
-    running: (count) => `正在读取文件，已读取 ${number(count)} 个名称。`,
-    names: (count) => `索引中有 ${number(count)} 个名称。`,
-    lastRun: (time) => `上次运行：${time}。`,
+    running: (count) => `正在扫描文件，已收录 ${number(count)} 项。`,
+    names: (count) => `索引中共有 ${number(count)} 项。`,
+    lastRun: (time) => `上次更新：${time}。`,
     build: '重新构建',
     update: '更新',
     stop: '停止',
     clear: '清空',
   },
 
-  log: { level: '最低级别', empty: '没有此级别的日志。' },
+  log: { level: '最低级别', empty: '没有此级别及以上的日志。' },
 
   about: {
     version: '版本',
@@ -62,19 +63,19 @@ export default {
     platform: '系统',
     started: '启动时间',
     data: '数据文件夹',
-    addresses: '地址',
-    api: 'HTTP API 参考',
+    addresses: '监听地址',
+    api: 'HTTP API 文档',
   },
 
   start: {
     about: '共三步，每一步都可以跳过：设置密码、添加存储、将文件挂载为网络驱动器。',
     password: '设置密码',
-    passwordHint: '请替换首次启动时输出的初始密码。您在此处会保持登录状态。',
+    passwordHint: '请修改首次启动时输出的初始密码。修改后，您在此处无需重新登录。',
     storage: '添加存储',
     storageHint:
       '数据文件夹中的 files 文件夹已作为根目录显示。您可以现在添加磁盘、服务器和网盘，也可以以后在“存储”中添加。',
     mount: '访问您的文件',
     done: '完成',
-    offer: '这是一台新的服务器：',
+    offer: '这是新安装的服务器：',
   },
 } satisfies Translation<'admin'>

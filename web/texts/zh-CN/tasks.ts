@@ -11,7 +11,7 @@ export default {
     noneEnded: '最近没有结束的任务。',
     clear: '清除已结束的任务',
     remove: '从列表中移除',
-    showFailures: '显示失败的项目',
+    showFailures: '查看失败项',
     progress: (done, size) => `${percent(done)}，共 ${size}`,
     states: {
       [TaskState.pending]: '排队中',
