@@ -5,7 +5,7 @@ import { list } from '../format.ts'
 export default {
   users: {
     about:
-      'Enable the guest to let everybody browse without signing in. The administrator may do with files what its permissions allow, like every user. Administration needs no permissions.',
+      'Enable the guest to let everybody browse without signing in. With files, the administrator may do what the permissions of the account allow, like every user. Administration needs no permissions.',
     add: 'Add a user',
     editTitle: (name: string) => `Edit ${name}`,
     endTwoStep: 'Turn off two-step verification',
@@ -82,7 +82,7 @@ export default {
 
   grants: {
     about:
-      'A grant holds for a folder and everything in it. Where several do, the one with the longest path decides. What they leave open, the permissions decide.',
+      'A grant holds for a folder and everything in it. Where several do, the one with the longest path decides. The permissions decide what grants leave open.',
     add: 'Add a grant',
     of: (path: string) => (path === '' ? 'New grant' : path),
     path: 'Folder or file',

@@ -38,7 +38,7 @@ export default {
       'admin.key': 'changed an SSH key',
       'admin.app-password': 'changed an app password',
       'admin.webhook': 'changed a webhook',
-      'admin.other': 'administered',
+      'admin.other': 'changed something else',
       'task.ended': 'ended a task',
     } satisfies Record<`${EventKind}`, string>,
     refused: (why: string) => `not allowed: ${why}`,

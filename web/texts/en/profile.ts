@@ -39,7 +39,7 @@ export default {
     saveAsFile: 'Save as a file',
     passkeys: 'Passkeys',
     passkeysHint:
-      'With a passkey you sign in by the finger, face or PIN of a device, without a password and a code. No other site can use it.',
+      'With a passkey you sign in with the fingerprint, face or PIN of a device, without a password and a code. No other site can use it.',
     passkeyName: 'Name',
     addPasskey: 'Add a passkey',
     passkeyAdded: 'The passkey is added.',

@@ -5,8 +5,8 @@ import { number, plural } from '../format.ts'
 export default {
   shares: {
     title: 'Shares',
-    about: 'Who has the link of a share sees its files without an account.',
-    aboutAll: 'Who has the link of a share sees its files without an account. These are the shares of all users.',
+    about: 'Whoever has the link of a share sees its files without an account.',
+    aboutAll: 'Whoever has the link of a share sees its files without an account. These are the shares of all users.',
     none: 'Nothing is shared yet. Choose files or folders under Files, then Share.',
     files: 'Files',
     outsideBase: 'files outside of your folder',

@@ -50,7 +50,7 @@ export default {
     replay: 'Send again',
     replayAll: 'Send all again',
     replayTime: 'Send those again',
-    replayRange: 'Send the events of a time again',
+    replayRange: 'Send the events of a period again',
     replayed: (count: number) => plural(count, { one: '# event is sent again.', other: '# events are sent again.' }),
   },
 }
