@@ -78,16 +78,16 @@ web/components            web/texts web/api
 web/session               web/texts web/api web/components
 web/entries               web/api web/components web/session
 web/uploads               web/texts web/api web/components web/session web/entries
-web/shares                web/texts web/api web/styles web/components web/session
-web/viewers               web/texts web/api web/styles web/components web/session web/entries web/shares
+web/shares                web/texts web/api web/components web/session
+web/viewers               web/texts web/api web/components web/session web/entries web/shares
 web/files                 web/texts web/api web/components web/session web/entries web/uploads web/shares web/viewers
 web/visit                 web/texts web/api web/components web/session web/entries web/uploads web/viewers web/files
 web/search                web/texts web/api web/components web/session web/entries
-web/tasks                 web/texts web/api web/styles web/components web/session
-web/profile               web/texts web/api web/styles web/components web/session web/files
+web/tasks                 web/texts web/api web/components web/session
+web/profile               web/texts web/api web/components web/session web/files
 web/audit                 web/texts web/api web/components
 web/webhooks              web/texts web/api web/components
-web/admin                 web/texts web/api web/styles web/components web/session web/files web/profile web/audit web/webhooks
+web/admin                 web/texts web/api web/components web/session web/files web/profile web/audit web/webhooks
 web/manual                web/texts web/api web/components web/viewers
 web                       web/texts web/api web/styles web/components web/session web/entries web/uploads web/shares web/viewers web/files web/visit web/search web/tasks web/profile web/admin web/manual
 bench                     base database tree test/servers

@@ -5,6 +5,7 @@ import { useState } from 'preact/hooks'
 import { publicSettings } from './api/queries.ts'
 import { Notes } from './viewers/notes.tsx'
 import { textsOf } from './texts/texts.ts'
+import './announcement.css'
 
 const texts = textsOf('common')
 

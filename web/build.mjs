@@ -13,6 +13,9 @@ const source = fileURLToPath(new URL('.', import.meta.url))
 const target = fileURLToPath(new URL('../dist/web/', import.meta.url))
 const files = join(target, 'static')
 
+/** From the weakest: a rule of a later layer wins over those of earlier ones, in whichever order files are imported. */
+const layers = ['base', 'components', 'pages', 'utilities']
+
 /** Files smaller than this are sent as they are. */
 const smallestCompressed = 1024
 
@@ -53,6 +56,9 @@ async function writePage(metafile) {
     .replace('{{script}}', basename(script))
     .replace('{{style}}', basename(entry.cssBundle))
     .replace('{{preloads}}', preloaded.map((name) => `<link rel="modulepreload" href="static/${name}">`).join('\n    '))
+  // The style sheet of the entry has the rules of all parts, so that nothing moves when a part is loaded.
+  const ofParts = Object.keys(metafile.outputs).filter((path) => path.endsWith('.css') && path !== entry.cssBundle)
+  await Promise.all(ofParts.map((path) => rm(path)))
   await mkdir(target, { recursive: true })
   await writeFile(join(target, 'index.html'), html)
 }
@@ -88,6 +94,7 @@ const options = {
   jsxImportSource: 'preact',
   // The documentation.
   loader: { '.md': 'text' },
+  banner: { css: `@layer ${layers.join(', ')};` },
   logLevel: 'warning',
   plugins: [page, copiedFiles],
 }

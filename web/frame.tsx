@@ -12,6 +12,7 @@ import { isAdmin, isGuest, signOut, type Me } from './session/me.ts'
 import { SessionEnded } from './components/session-ended.ts'
 import { textsOf } from './texts/texts.ts'
 import { Uploads } from './uploads/uploads.tsx'
+import './frame.css'
 
 const texts = textsOf('common', 'session')
 

@@ -4,7 +4,10 @@ import { App } from './app.tsx'
 import { applyMainColor } from './components/main-color.ts'
 import { withTexts } from './texts/texts.ts'
 import './styles/base.css'
-import './styles/files.css'
+import './styles/controls.css'
+import './styles/patterns.css'
+import './styles/tokens.css'
+import './styles/utilities.css'
 
 applyMainColor()
 const root = document.getElementById('console')

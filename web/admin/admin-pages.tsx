@@ -18,7 +18,7 @@ import { SettingsPage } from './settings-page.tsx'
 import { StartPage } from './start-page.tsx'
 import { StoragesPage } from './storages-page.tsx'
 import { UsersPage } from './users-page.tsx'
-import '../styles/lists.css'
+import './admin-pages.css'
 
 const texts = textsOf('common')
 

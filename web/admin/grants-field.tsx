@@ -20,6 +20,7 @@ import {
   type EditedGrant,
   type Preset,
 } from './grants.ts'
+import './grants-field.css'
 
 const texts = textsOf('common', 'accounts')
 

@@ -8,6 +8,7 @@ import { Failure } from '../components/failure.tsx'
 import { formatTimeWithSeconds } from '../texts/format.ts'
 import { Page } from '../components/page.tsx'
 import { textsOf } from '../texts/texts.ts'
+import './log-page.css'
 
 const texts = textsOf('common', 'admin')
 

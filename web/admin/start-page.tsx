@@ -9,6 +9,7 @@ import { useMe } from '../session/me.ts'
 import { textsOf } from '../texts/texts.ts'
 import { ImportForm } from './import-form.tsx'
 import { StorageForm } from './storage-form.tsx'
+import './start-page.css'
 
 const texts = textsOf('common', 'admin', 'import')
 

@@ -12,6 +12,7 @@ import { textsOf } from '../texts/texts.ts'
 import { EventTable } from './event-table.tsx'
 import { auditAddress } from './filter.ts'
 import { TrafficChart } from './traffic-chart.tsx'
+import './dashboard-page.css'
 
 const texts = textsOf('common', 'audit', 'tasks', 'admin')
 

@@ -6,6 +6,7 @@ import { formatTimeWithSeconds } from '../texts/format.ts'
 import { Table } from '../components/table.tsx'
 import { textsOf } from '../texts/texts.ts'
 import { eventText, factsOf, placeText, type AuditEvent } from './event.ts'
+import './event-table.css'
 
 const texts = textsOf('events')
 

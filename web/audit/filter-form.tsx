@@ -3,6 +3,7 @@ import { useLocation } from 'wouter-preact'
 import { textOf } from '../components/form-values.ts'
 import { textsOf } from '../texts/texts.ts'
 import { allKinds, auditAddress, filterNames, isEmpty, kindGroups, type Filter } from './filter.ts'
+import './filter-form.css'
 
 const texts = textsOf('events', 'audit')
 

@@ -2,6 +2,7 @@
 import type { Data } from '../api/client.ts'
 import { formatMinute, formatSize, formatUtcDay } from '../texts/format.ts'
 import { textsOf } from '../texts/texts.ts'
+import './traffic-chart.css'
 
 const texts = textsOf('common', 'audit')
 

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { textsOf } from '../texts/texts.ts'
 import { Check } from './check.tsx'
+import './choice-list.css'
 
 const texts = textsOf('common')
 

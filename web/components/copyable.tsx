@@ -3,6 +3,7 @@ import { useRef } from 'preact/hooks'
 import { textsOf } from '../texts/texts.ts'
 import { copyText } from './copy-text.ts'
 import { reporting } from './notices.tsx'
+import './copyable.css'
 
 const texts = textsOf('common')
 

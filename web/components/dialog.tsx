@@ -6,6 +6,7 @@ import { SessionEnded } from './session-ended.ts'
 import { textsOf } from '../texts/texts.ts'
 import { messageOf } from './error-text.ts'
 import { reportFailure } from './notices.tsx'
+import './dialog.css'
 
 const texts = textsOf('common')
 

@@ -1,6 +1,7 @@
 /** A failure in the place of what could not be shown. */
 import { textsOf } from '../texts/texts.ts'
 import { messageOf } from './error-text.ts'
+import './failure.css'
 
 const texts = textsOf('common')
 

@@ -1,6 +1,7 @@
 /** A field of a form that the API describes: settings, and the fields of storages. */
 import { useId } from 'preact/hooks'
 import type { components } from '../api/schema.ts'
+import './form-field.css'
 
 export interface FieldDescription {
   readonly name: string

@@ -4,6 +4,7 @@ import { ApiError } from '../api/client.ts'
 import { chosenLanguage, languages, type Language } from '../texts/language.ts'
 import { changeLanguage, textsOf } from '../texts/texts.ts'
 import { reporting } from './notices.tsx'
+import './language-field.css'
 
 const texts = textsOf('common')
 

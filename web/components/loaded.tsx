@@ -5,6 +5,7 @@ import { lazy, Suspense } from 'preact/compat'
 import { useErrorBoundary } from 'preact/hooks'
 import { textsOf, withTexts } from '../texts/texts.ts'
 import { Failure } from './failure.tsx'
+import './loaded.css'
 
 const texts = textsOf('common')
 

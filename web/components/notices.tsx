@@ -5,6 +5,7 @@ import { Link } from 'wouter-preact'
 import { noteEndOfSession } from '../api/queries.ts'
 import { textsOf } from '../texts/texts.ts'
 import { messageOf } from './error-text.ts'
+import './notices.css'
 
 const texts = textsOf('common')
 

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { textsOf } from '../texts/texts.ts'
+import './page.css'
 
 const texts = textsOf('common')
 

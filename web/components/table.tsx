@@ -1,6 +1,7 @@
 /** A table of rows, each with its actions. On narrow screens the cells of a row stand below each other. */
 import type { ComponentChildren } from 'preact'
 import { textsOf } from '../texts/texts.ts'
+import './table.css'
 
 const texts = textsOf('files')
 

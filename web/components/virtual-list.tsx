@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
 import { useVirtualizer } from './virtual.ts'
+import './virtual-list.css'
 
 interface VirtualListProps {
   readonly label: string

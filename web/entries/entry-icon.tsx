@@ -5,6 +5,7 @@ import { FileType } from '../api/schema.ts'
 import { basePath, joined } from '../components/places.ts'
 import type { Entry } from './folder.ts'
 import { useSource, type Source } from './source.ts'
+import './entry-icon.css'
 
 const symbols: Readonly<Record<FileType, LucideIcon>> = {
   [FileType.unknown]: File,

@@ -5,6 +5,7 @@ import { shareTop } from '../components/places.ts'
 import { textsOf } from '../texts/texts.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { LockedNotice } from '../session/locked-notice.tsx'
+import './ask-folder-password.css'
 
 const texts = textsOf('files')
 

@@ -12,6 +12,7 @@ import { useBatches, type ChangeProps } from './change.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { allNames } from '../entries/folder.ts'
 import { inOrder, renamings, type Renaming, type Scheme } from './renaming.ts'
+import './batch-rename-dialog.css'
 
 const texts = textsOf('files', 'changes')
 

@@ -3,6 +3,7 @@ import { Link } from 'wouter-preact'
 import { addressOf, joined } from '../components/places.ts'
 import { useSource } from '../entries/source.ts'
 import { textsOf } from '../texts/texts.ts'
+import './breadcrumb.css'
 
 const texts = textsOf('files')
 

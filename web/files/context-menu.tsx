@@ -5,6 +5,7 @@ import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { textsOf } from '../texts/texts.ts'
 import type { Action, Actions } from './actions.ts'
 import type { Point } from './file-grid.tsx'
+import './context-menu.css'
 
 const texts = textsOf('files')
 

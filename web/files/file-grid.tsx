@@ -9,6 +9,7 @@ import { textsOf } from '../texts/texts.ts'
 import { allNames, namesBetween, useEntries, type Display, type Entry } from '../entries/folder.ts'
 import { GridRow } from './grid-row.tsx'
 import { clearSelection, select, selection, toggle } from './selection.ts'
+import './file-grid.css'
 
 const texts = textsOf('files')
 
@@ -171,7 +172,7 @@ export function FileGrid(props: FileGridProps) {
   return (
     <div
       ref={scroller}
-      class={tiles ? 'grid tiles' : 'grid'}
+      class="grid"
       role="grid"
       aria-label={texts.files.grid}
       aria-rowcount={total}

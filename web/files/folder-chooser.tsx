@@ -7,6 +7,7 @@ import { useVirtualizer, withItem } from '../components/virtual.ts'
 import { textsOf } from '../texts/texts.ts'
 import { useFolderTree, type FolderNode } from './folder-tree.ts'
 import { makeFolder } from './new-folder-dialog.tsx'
+import './folder-chooser.css'
 
 const texts = textsOf('files', 'changes')
 

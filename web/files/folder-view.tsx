@@ -16,6 +16,7 @@ import { Notes } from '../viewers/notes.tsx'
 import { rightsIn } from './rights.ts'
 import { selection } from './selection.ts'
 import { Toolbar } from './toolbar.tsx'
+import './folder-view.css'
 
 const texts = textsOf('files')
 

@@ -3,6 +3,7 @@ import { formatSize, formatTime } from '../texts/format.ts'
 import { textsOf } from '../texts/texts.ts'
 import { EntryIcon, Thumbnail } from '../entries/entry-icon.tsx'
 import type { Entry } from '../entries/folder.ts'
+import './grid-row.css'
 
 const texts = textsOf('common', 'files')
 

@@ -3,10 +3,13 @@ import { ArrowDown, ArrowUp } from 'lucide-preact'
 import { textsOf } from '../texts/texts.ts'
 import { sorting, type SortColumn } from '../entries/folder.ts'
 import { clearSelection, selection } from './selection.ts'
+import './list-head.css'
 
 const texts = textsOf('files')
 
-const columns: readonly SortColumn[] = ['name', 'size', 'modified']
+/** The classes of the columns. */
+const cells = { name: 'cell-name', size: 'cell-size', modified: 'cell-time' } as const
+const columns = Object.keys(cells) as readonly SortColumn[]
 
 interface ListHeadProps {
   /** Number of entries in the folder. */
@@ -36,7 +39,7 @@ export function ListHead({ total, onSelectAll }: ListHeadProps) {
         <button
           key={column}
           type="button"
-          class={`column cell-${column === 'modified' ? 'time' : column}`}
+          class={`column ${cells[column]}`}
           aria-label={texts.files.sortBy(texts.files[column])}
           aria-pressed={column === current}
           onClick={() => {

@@ -20,6 +20,7 @@ import { reporting } from '../components/notices.tsx'
 import { textsOf } from '../texts/texts.ts'
 import { UploadButtons } from '../uploads/upload-buttons.tsx'
 import type { Action, Actions } from './actions.ts'
+import './toolbar.css'
 
 const texts = textsOf('files')
 

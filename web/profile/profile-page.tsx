@@ -12,7 +12,6 @@ import { Passkeys } from './passkeys.tsx'
 import { Sessions } from './sessions.tsx'
 import { SshKeys } from './ssh-keys.tsx'
 import { TwoStep } from './two-step.tsx'
-import '../styles/lists.css'
 
 const texts = textsOf('common', 'mount')
 

@@ -6,7 +6,6 @@ import { SessionEnded } from '../components/session-ended.ts'
 import { signOut, type Me } from '../session/me.ts'
 import { textsOf } from '../texts/texts.ts'
 import { TwoStep } from './two-step.tsx'
-import '../styles/lists.css'
 
 const texts = textsOf('session', 'profile')
 

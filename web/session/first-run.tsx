@@ -4,6 +4,7 @@ import { get, post } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
 import { change, useRows } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
+import './first-run.css'
 
 const texts = textsOf('common', 'admin')
 

@@ -13,6 +13,7 @@ import { LockedNotice } from './locked-notice.tsx'
 import { signIn, signInBy } from './me.ts'
 import { answerOf, offeredPasskey, openSessionByPasskey, usePasskeysOn, type PasskeyAnswer } from './passkey.ts'
 import { ProviderLink, useSingleSignOn } from './single-sign-on.tsx'
+import './sign-in-page.css'
 
 const texts = textsOf('common', 'session')
 

@@ -10,7 +10,6 @@ import { useRows } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
 import { qrCode } from './qr-code.ts'
 import { shareLink, type Share } from './share.ts'
-import '../styles/lists.css'
 
 const texts = textsOf('shares')
 

@@ -10,7 +10,6 @@ import { may } from '../session/permissions.ts'
 import { textsOf } from '../texts/texts.ts'
 import { editedShare, randomCode, type EditedShare, type Share } from './share.ts'
 import { TextField } from './text-field.tsx'
-import '../styles/lists.css'
 
 const texts = textsOf('shares', 'accounts')
 

@@ -19,7 +19,6 @@ import { textsOf } from '../texts/texts.ts'
 import { LinkDialog } from './link-dialog.tsx'
 import { ShareForm } from './share-form.tsx'
 import { namesOf, sentShare, shareLink, type EditedShare, type Share } from './share.ts'
-import '../styles/lists.css'
 
 const texts = textsOf('common', 'files', 'shares')
 

@@ -9,6 +9,7 @@ import { reporting } from '../components/notices.tsx'
 import { change } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
 import { isUnfinished, type Task, type TaskApi } from './task.ts'
+import './task-item.css'
 
 const texts = textsOf('common', 'tasks')
 

@@ -10,7 +10,6 @@ import { isAdmin, type Me } from '../session/me.ts'
 import { textsOf } from '../texts/texts.ts'
 import { TaskItem } from './task-item.tsx'
 import { isUnfinished, kinds, type Task, type TaskApi } from './task.ts'
-import '../styles/lists.css'
 
 const texts = textsOf('common', 'tasks')
 

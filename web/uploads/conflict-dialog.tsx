@@ -13,6 +13,7 @@ import { formatSize, formatTime } from '../texts/format.ts'
 import { textsOf } from '../texts/texts.ts'
 import { cancelConflict, resolveConflict } from './upload-queue.ts'
 import type { ConflictChoice, Upload } from './upload.ts'
+import './conflict-dialog.css'
 
 const texts = textsOf('common', 'uploads')
 

@@ -4,6 +4,7 @@ import { reportFailure } from '../components/notices.tsx'
 import { textsOf } from '../texts/texts.ts'
 import { droppedFiles } from './chosen-files.ts'
 import { dropFolder, startUploads, type DropFolder } from './start-uploads.ts'
+import './drop-target.css'
 
 const texts = textsOf('uploads')
 

@@ -9,6 +9,7 @@ import { textsOf } from '../texts/texts.ts'
 import { holdOrder, shownUploads } from './upload-list.ts'
 import { cancel, pause, resume, retry } from './upload-queue.ts'
 import type { Upload, UploadState } from './upload.ts'
+import './upload-rows.css'
 
 const texts = textsOf('uploads')
 

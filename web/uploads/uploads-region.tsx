@@ -8,6 +8,7 @@ import { ConflictDialog } from './conflict-dialog.tsx'
 import { shownConflict, summary, type Summary } from './upload-list.ts'
 import { UploadRows } from './upload-rows.tsx'
 import { belongTo, cancelAll, clear, owner, pauseAll, resumeAll, retryAll } from './upload-queue.ts'
+import './uploads-region.css'
 
 const texts = textsOf('common', 'uploads')
 

@@ -3,7 +3,6 @@ import { Loaded, part } from '../components/loaded.tsx'
 import { DropTarget } from './drop-target.tsx'
 import { hasUploads } from './start-uploads.ts'
 import type { UploadsProps } from './uploads-region.tsx'
-import './uploads.css'
 
 const UploadsRegion = part(() => import('./uploads-region.tsx'))
 

@@ -8,6 +8,7 @@ import { drawSelection, EditorView, keymap, lineNumbers, showPanel } from '@code
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'preact/hooks'
 import { textsOf } from '../texts/texts.ts'
+import './code-editor.css'
 
 const texts = textsOf('viewers')
 

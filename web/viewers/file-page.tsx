@@ -12,7 +12,7 @@ import { may } from '../session/permissions.ts'
 import { textsOf } from '../texts/texts.ts'
 import { MediaView } from './media-view.tsx'
 import { viewerOf } from './viewer.ts'
-import '../styles/viewers.css'
+import './file-page.css'
 
 const texts = textsOf('common', 'files', 'viewers')
 

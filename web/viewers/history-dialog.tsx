@@ -10,7 +10,6 @@ import { nameOf } from '../components/places.ts'
 import { Table } from '../components/table.tsx'
 import { folderPasswords } from '../session/folder-passwords.ts'
 import { textsOf } from '../texts/texts.ts'
-import '../styles/lists.css'
 
 const texts = textsOf('common', 'events')
 

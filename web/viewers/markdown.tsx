@@ -11,6 +11,7 @@ import { folderPasswords } from '../session/folder-passwords.ts'
 import { addressOf, basePath, linked } from '../components/places.ts'
 import { useSource, type Source } from '../entries/source.ts'
 import { viewerOf } from './viewer.ts'
+import './markdown.css'
 
 const tags = [
   ...['a', 'abbr', 'b', 'blockquote', 'br', 'code', 'dd', 'del', 'details', 'div', 'dl', 'dt', 'em'],

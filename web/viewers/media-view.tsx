@@ -4,6 +4,7 @@ import { joined } from '../components/places.ts'
 import { textsOf } from '../texts/texts.ts'
 import type { ShownFile } from './file-page.tsx'
 import { useSource } from '../entries/source.ts'
+import './media-view.css'
 
 const texts = textsOf('viewers')
 

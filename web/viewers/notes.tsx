@@ -1,5 +1,6 @@
 /** The readme and the header of a folder, which its rule defines: Markdown, or a URL where it is. */
 import { Loaded, part } from '../components/loaded.tsx'
+import './notes.css'
 
 const Markdown = part(() => import('./markdown.tsx'))
 

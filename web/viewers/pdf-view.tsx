@@ -4,6 +4,7 @@ import workerFile from 'pdfjs-dist/build/pdf.worker.min.mjs?file'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Failure } from '../components/failure.tsx'
 import { textsOf } from '../texts/texts.ts'
+import './pdf-view.css'
 
 const texts = textsOf('common', 'viewers')
 

@@ -5,6 +5,7 @@ import { Link, useLocation } from 'wouter-preact'
 import { addressOf } from '../components/places.ts'
 import { textsOf } from '../texts/texts.ts'
 import { useNeighbours } from './neighbours.ts'
+import './picture-view.css'
 
 const texts = textsOf('viewers')
 

@@ -5,6 +5,7 @@ import { useSource } from '../entries/source.ts'
 import { textsOf } from '../texts/texts.ts'
 import { UploadButtons } from '../uploads/upload-buttons.tsx'
 import { Notes } from '../viewers/notes.tsx'
+import './drop-box.css'
 
 const texts = textsOf('common', 'shares')
 
