@@ -17,7 +17,7 @@ export function Announcement() {
   return (
     <aside class="announcement" aria-label={texts.announcement}>
       <Notes text={text} path="/" />
-      <button type="button" class="icon" aria-label={texts.closeAnnouncement} onClick={() => setClosed(text)}>
+      <button type="button" class="quiet icon" aria-label={texts.closeAnnouncement} onClick={() => setClosed(text)}>
         <X aria-hidden size={16} />
       </button>
     </aside>

@@ -1,6 +1,7 @@
 /** The entry of the console. */
 import { render } from 'preact'
 import { App } from './app.tsx'
+import './components/appearance.ts'
 import { applyMainColor } from './components/main-color.ts'
 import { withTexts } from './texts/texts.ts'
 import './styles/base.css'

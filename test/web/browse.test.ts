@@ -173,6 +173,24 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
     }),
   )
 
+  await t.test('colors and the height of rows are chosen in the profile, and kept', (t) =>
+    visit(t, site, { at: '/@profile', colors: 'light' }, async (page) => {
+      const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor')
+      const height = async () => (await rowOf(page, 'photos').boundingBox())?.height
+      await page.getByRole('combobox', { name: 'Colors' }).selectOption('Dark')
+      await page.getByRole('link', { name: 'Files', exact: true }).click()
+      await eventually(t, height, 32)
+      t.equal(await ground(), 'rgb(22, 24, 29)')
+      await page.getByRole('link', { name: 'Profile', exact: true }).click()
+      await page.getByRole('combobox', { name: 'Rows of lists' }).selectOption('Comfortable')
+      await page.goto('/')
+      await eventually(t, height, 40)
+      t.equal(await ground(), 'rgb(22, 24, 29)')
+      await page.emulateMedia({ colorScheme: 'light' })
+      t.equal(await ground(), 'rgb(22, 24, 29)', 'whatever the system has')
+    }),
+  )
+
   await t.test('an entry that another program adds is shown after Refresh', (t) =>
     visit(t, site, { at: '/deep' }, async (page) => {
       await rowOf(page, 'deeper').waitFor()

@@ -67,3 +67,45 @@ void t.test('every style sheet is one layer, and is imported by the component of
     t.ok(readFileSync(importer, 'utf8').includes(`import './${path}'`), `${importer} imports ${name}`)
   }
 })
+
+void t.test(
+  'texts can be read on every surface, and fields and symbols seen (WCAG 2.2, 1.4.3 and 1.4.11)',
+  async (t) => {
+    const tokens = sheets.find(({ name }) => name === 'styles/tokens.css')?.text ?? ''
+    const colors = new Map(
+      Array.from(
+        tokens.matchAll(/--([\w-]+): light-dark\(#(\w{6}), #(\w{6})\)/g),
+        ([, name = '', light = '', dark = '']) => [name, { light, dark }],
+      ),
+    )
+    t.ok(colors.size > 10, 'the colors were found')
+    const kinds = [...colors.keys()].filter((name) => name.startsWith('kind-'))
+    const needed = {
+      text: 4.5,
+      muted: 4.5,
+      accent: 4.5,
+      danger: 4.5,
+      edge: 3,
+      ...Object.fromEntries(kinds.map((name) => [name, 3])),
+    }
+    for (const scheme of ['light', 'dark'] as const) {
+      const luminanceOf = (name: string) => luminance(colors.get(name)?.[scheme] ?? '')
+      for (const [name, least] of Object.entries(needed)) {
+        for (const surface of ['ground', 'raised', 'floating']) {
+          const [dark = 0, light = 0] = [luminanceOf(name), luminanceOf(surface)].sort((one, other) => one - other)
+          const contrast = (light + 0.05) / (dark + 0.05)
+          t.ok(contrast >= least, `${name} on ${surface}, ${scheme}: ${contrast}`)
+        }
+      }
+    }
+  },
+)
+
+/** The relative luminance of a color of six hexadecimal digits (WCAG 2.2). */
+function luminance(color: string): number {
+  const [red = 0, green = 0, blue = 0] = Array.from(color.matchAll(/../g), ([digits]) => {
+    const share = parseInt(digits, 16) / 255
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4
+  })
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+}

@@ -88,7 +88,7 @@ export function Notices() {
         .map((notice) => (
           <div key={notice.id} role="alert" class="notice error">
             <span>{notice.text}</span>
-            <button type="button" class="icon" aria-label={texts.close} onClick={() => close(notice)}>
+            <button type="button" class="quiet icon" aria-label={texts.close} onClick={() => close(notice)}>
               <X aria-hidden size={16} />
             </button>
           </div>

@@ -2,7 +2,8 @@
  * The entries of a folder as a grid, as a list or as tiles. One row at a time can have the focus (ARIA Authoring
  * Practices, grid pattern).
  */
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { rowHeight, rows } from '../components/appearance.ts'
 import { reporting } from '../components/notices.tsx'
 import { useVirtualizer, withItem } from '../components/virtual.ts'
 import { textsOf } from '../texts/texts.ts'
@@ -13,8 +14,7 @@ import './file-grid.css'
 
 const texts = textsOf('files')
 
-/** Heights of a row and of a tile, and the least width of a tile, in pixels. */
-const rowHeight = 40
+/** The height and the least width of a tile, in pixels. */
 const tileHeight = 168
 const tileWidth = 150
 
@@ -47,7 +47,10 @@ interface FileGridProps {
 export function FileGrid(props: FileGridProps) {
   const { path, display, total, tiles, onOpen } = props
   const scroller = useRef<HTMLDivElement>(null)
-  const width = useWidth(scroller)
+  const space = useRef<HTMLDivElement>(null)
+  const width = useWidth(space)
+  const listHeight = useMemo(rowHeight, [rows.chosen.value])
+  const itemHeight = tiles ? tileHeight : listHeight
   const lanes = tiles ? Math.max(1, Math.floor(width / tileWidth)) : 1
   const [lastActive, setActive] = useState(lastUsed.get(path) ?? 0)
   const active = Math.max(0, Math.min(lastActive, total - 1))
@@ -58,9 +61,9 @@ export function FileGrid(props: FileGridProps) {
     overscan: lanes * 8,
     rangeExtractor: withItem(active),
     getScrollElement: () => scroller.current,
-    estimateSize: () => (tiles ? tileHeight : rowHeight),
+    estimateSize: () => itemHeight,
   })
-  useEffect(() => virtualizer.measure(), [lanes, tiles, virtualizer])
+  useEffect(() => virtualizer.measure(), [lanes, itemHeight, virtualizer])
   const items = virtualizer.getVirtualItems()
   const entryAt = useEntries(
     path,
@@ -131,7 +134,7 @@ export function FileGrid(props: FileGridProps) {
   /** How far each key moves. */
   function stepsOf(): Readonly<Record<string, number>> {
     const height = scroller.current?.clientHeight ?? 0
-    const page = Math.max(1, Math.floor(height / (tiles ? tileHeight : rowHeight))) * lanes
+    const page = Math.max(1, Math.floor(height / itemHeight)) * lanes
     return {
       ArrowDown: lanes,
       ArrowUp: -lanes,
@@ -184,7 +187,7 @@ export function FileGrid(props: FileGridProps) {
         if (relatedTarget instanceof Node && !scroller.current?.contains(relatedTarget)) hasFocus.current = false
       }}
     >
-      <div role="presentation" class="grid-space" style={{ height: `${virtualizer.getTotalSize()}px` }}>
+      <div ref={space} role="presentation" class="grid-space" style={{ height: `${virtualizer.getTotalSize()}px` }}>
         {items.map(({ index, start, lane }) => {
           const entry = entryAt(index)
           return (

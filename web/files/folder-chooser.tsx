@@ -1,6 +1,7 @@
 /** A tree of folders, one of which is chosen (ARIA Authoring Practices, tree view pattern). */
 import { ChevronDown, ChevronRight, Folder, FolderPlus } from 'lucide-preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks'
+import { rowHeight } from '../components/appearance.ts'
 import { reporting } from '../components/notices.tsx'
 import { joined, parentOf } from '../components/places.ts'
 import { useVirtualizer, withItem } from '../components/virtual.ts'
@@ -11,8 +12,7 @@ import './folder-chooser.css'
 
 const texts = textsOf('files', 'changes')
 
-/** Height of a folder, and its indentation for each level, in pixels. */
-const rowHeight = 32
+/** The indentation of a folder for each level, in pixels. */
 const indentation = 18
 
 interface FolderChooserProps {
@@ -25,6 +25,7 @@ export function FolderChooser({ path, onPath }: FolderChooserProps) {
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(() => new Set(ancestorsOf(path)))
   const nodes = useFolderTree(expanded)
   const id = useId()
+  const height = useMemo(rowHeight, [])
   const scroller = useRef<HTMLDivElement>(null)
   const active = Math.max(
     0,
@@ -35,7 +36,7 @@ export function FolderChooser({ path, onPath }: FolderChooserProps) {
     overscan: 8,
     rangeExtractor: withItem(active),
     getScrollElement: () => scroller.current,
-    estimateSize: () => rowHeight,
+    estimateSize: () => height,
   })
   useEffect(() => virtualizer.scrollToIndex(active), [active])
   const items = virtualizer.getVirtualItems()

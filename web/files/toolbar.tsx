@@ -64,12 +64,17 @@ export function Toolbar(props: ToolbarProps) {
       <ActionButton actions={actions} action="remove" Icon={Trash2} />
       <span class="space" />
       <Filter text={contains} onText={onContains} />
-      <button type="button" class="icon" aria-label={texts.files.refresh} onClick={() => void reporting(onRefresh())}>
+      <button
+        type="button"
+        class="quiet icon"
+        aria-label={texts.files.refresh}
+        onClick={() => void reporting(onRefresh())}
+      >
         <RefreshCw aria-hidden size={16} />
       </button>
       <button
         type="button"
-        class="icon"
+        class="quiet icon"
         aria-label={tiles ? texts.files.viewAsList : texts.files.viewAsGrid}
         onClick={() => onTiles(!tiles)}
       >

@@ -1,4 +1,5 @@
 /** The account of the user. */
+import { AppearanceFields } from '../components/appearance-fields.tsx'
 import { LanguageField } from '../components/language-field.tsx'
 import { Page } from '../components/page.tsx'
 import type { Me } from '../session/me.ts'
@@ -18,7 +19,10 @@ const texts = textsOf('common', 'mount')
 export default function ProfilePage({ me }: { readonly me: Me }) {
   return (
     <Page title={texts.nav.profile}>
-      <LanguageField />
+      <div class="row-buttons">
+        <LanguageField />
+        <AppearanceFields />
+      </div>
       <Account me={me} />
       <TwoStep me={me} />
       <Identities />

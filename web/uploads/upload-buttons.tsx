@@ -51,7 +51,7 @@ export function UploadButtons({ path, name, disabled = false, takesFolders = tru
       {takesFolders && (
         <button
           type="button"
-          class="icon"
+          class="quiet icon"
           disabled={disabled}
           aria-label={texts.uploads.chooseFolder}
           title={texts.uploads.chooseFolder}

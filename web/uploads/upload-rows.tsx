@@ -91,7 +91,7 @@ interface RowButtonProps {
 
 function RowButton({ label, onClick, children }: RowButtonProps) {
   return (
-    <button type="button" class="icon" aria-label={label} title={label} onClick={onClick}>
+    <button type="button" class="quiet icon" aria-label={label} title={label} onClick={onClick}>
       {children}
     </button>
   )

@@ -35,7 +35,7 @@ export default function UploadsRegion({ username, isGuest }: UploadsProps) {
         <h2 id={heading}>{texts.uploads.region}</h2>
         <button
           type="button"
-          class="icon"
+          class="quiet icon"
           aria-label={texts.uploads.details}
           aria-expanded={isOpen}
           onClick={() => setOpen(!isOpen)}
@@ -80,7 +80,7 @@ function AllButtons({ all }: { readonly all: Summary }) {
           {texts.uploads.cancelAll}
         </button>
       ) : (
-        <button type="button" class="icon" aria-label={texts.close} onClick={clear}>
+        <button type="button" class="quiet icon" aria-label={texts.close} onClick={clear}>
           <X aria-hidden size={16} />
         </button>
       )}

@@ -39,6 +39,10 @@ export default {
   main: 'Main',
   language: 'Language',
   languageOfBrowser: 'As the browser',
+  colors: 'Colors',
+  schemes: { system: 'As the system', light: 'Light', dark: 'Dark' },
+  rows: 'Rows of lists',
+  rowHeights: { compact: 'Compact', comfortable: 'Comfortable' },
 
   nav: {
     files: 'Files',

@@ -34,6 +34,10 @@ export default {
   main: '主导航',
   language: '语言',
   languageOfBrowser: '跟随浏览器',
+  colors: '颜色',
+  schemes: { system: '跟随系统', light: '浅色', dark: '深色' },
+  rows: '列表行距',
+  rowHeights: { compact: '紧凑', comfortable: '宽松' },
 
   nav: {
     files: '文件',
