@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useContext, useEffect, useState } from 'preact/hooks'
 import { Link, useLocation } from 'wouter-preact'
 import { mayLeave } from './viewers/unsaved.ts'
+import { Brand } from './components/brand.tsx'
 import { reporting } from './components/notices.tsx'
 import { SearchBox } from './search/search-box.tsx'
 import { Announcement } from './announcement.tsx'
@@ -34,9 +35,7 @@ export function Frame({ me, children }: { readonly me: Me; readonly children: Co
   return (
     <div class="frame" hidden={useContext(SessionEnded)}>
       <header class="bar">
-        <Link href="/" class="brand">
-          {texts.appName}
-        </Link>
+        <Brand href="/" name={texts.appName} />
         <SearchBox />
         <Navigation me={me} />
         {isGuest(me) ? (

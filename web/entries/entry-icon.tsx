@@ -16,6 +16,16 @@ const symbols: Readonly<Record<FileType, LucideIcon>> = {
   [FileType.image]: FileImage,
 }
 
+/** The classes that color them. */
+const classes: Readonly<Record<FileType, string>> = {
+  [FileType.unknown]: 'icon-file',
+  [FileType.folder]: 'icon-folder',
+  [FileType.video]: 'icon-video',
+  [FileType.audio]: 'icon-audio',
+  [FileType.text]: 'icon-text',
+  [FileType.image]: 'icon-picture',
+}
+
 /** Images up to this size are their own thumbnail, in bytes. */
 const smallImage = 2 ** 20
 
@@ -23,11 +33,12 @@ export function EntryIcon({
   entry,
   size = 20,
 }: {
-  readonly entry: Pick<Entry, 'type' | 'is_dir' | 'unreadable'>
+  readonly entry: Pick<Entry, 'type' | 'unreadable'>
   readonly size?: number
 }) {
-  const Symbol = entry.unreadable === true ? FileLock : symbols[entry.type]
-  return <Symbol aria-hidden size={size} class={entry.is_dir ? 'icon-folder' : 'icon-file'} />
+  if (entry.unreadable === true) return <FileLock aria-hidden size={size} class="icon-file" />
+  const Symbol = symbols[entry.type]
+  return <Symbol aria-hidden size={size} class={classes[entry.type]} />
 }
 
 /** `folder`: the folder of the entry. */

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { useLocation, useSearch } from 'wouter-preact'
 import { ApiError } from '../api/client.ts'
 import { publicSettings } from '../api/queries.ts'
+import { SiteIcon } from '../components/brand.tsx'
 import { messageOf } from '../components/error-text.ts'
 import { textOf } from '../components/form-values.ts'
 import { LanguageField } from '../components/language-field.tsx'
@@ -96,6 +97,7 @@ export function SignInPage({ onGuest }: { readonly onGuest?: (() => void) | unde
           void enter(event.currentTarget, (fields) => byPassword(fields, { otp_code: code }))
         }}
       >
+        <SiteIcon size={40} />
         <h1>{title}</h1>
         {showsPassword && (
           <>

@@ -1,9 +1,10 @@
 /** The page of a share, for everybody who has its address. It asks the server for nothing but what the share has. */
 import { useQuery } from '@tanstack/preact-query'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { Link, useLocation } from 'wouter-preact'
+import { useLocation } from 'wouter-preact'
 import { publicSettings } from '../api/queries.ts'
 import { ShareMode } from '../api/schema.ts'
+import { Brand } from '../components/brand.tsx'
 import { Failure } from '../components/failure.tsx'
 import { LanguageField } from '../components/language-field.tsx'
 import { addressOf, currentPath, shareTop } from '../components/places.ts'
@@ -29,9 +30,7 @@ export default function SharePage() {
   return (
     <div class="frame">
       <header class="bar">
-        <Link href={addressOf(top)} class="brand">
-          {settings?.site_title || texts.appName}
-        </Link>
+        <Brand href={addressOf(top)} name={settings?.site_title || texts.appName} />
         <LanguageField />
       </header>
       <main>

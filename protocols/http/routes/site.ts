@@ -2,6 +2,7 @@
 import type { ProtocolSettings } from '../../../src/gateway/protocol-gateway.js'
 import { sitePath } from '../../lib/client.js'
 import { endpoint, type Endpoint } from '../api/endpoint.js'
+import { markUrl } from '../site/mark.js'
 import { faviconUrl, firstLogo } from '../site/pictures.js'
 
 const types = ['text/plain']
@@ -23,7 +24,11 @@ function manifest(settings: ProtocolSettings, site: string): object {
     display: 'standalone',
     scope: start,
     start_url: start,
-    icons: logo === '' ? [] : [{ src: logo, sizes: '512x512', type: 'image/png' }],
+    icons: [
+      logo === ''
+        ? { src: markUrl, sizes: 'any', type: 'image/svg+xml' }
+        : { src: logo, sizes: '512x512', type: 'image/png' },
+    ],
   }
 }
 

@@ -1,18 +1,12 @@
 /** The console: the web client that is built from `web/` and is part of the program. */
 import { fileURLToPath } from 'node:url'
 import { forAttribute, forText } from '../api/escape.js'
+import { markUrl } from './mark.js'
 import { isOwnPicture } from './pictures.js'
 import type { WebBuild } from './web-build.js'
 
 /** The folder of the built console, relative to this compiled module. */
 export const consoleFolder = fileURLToPath(new URL('../../../web/', import.meta.url))
-
-/** Two waves below a bar, in the color of links. */
-const icon = `data:image/svg+xml,${encodeURIComponent(
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#1a73c7" stroke-width="2.5" ' +
-    'stroke-linecap="round"><path d="M5 3v7M12 3v7M19 3v7M3 5h18"/>' +
-    '<path d="M2 15q2.5-2.5 5 0t5 0 5 0 5 0M2 20q2.5-2.5 5 0t5 0 5 0 5 0"/></svg>',
-)}`
 
 /**
  * Only what this server sends is loaded, and only its scripts run (Content Security Policy Level 3): no inline script,
@@ -44,7 +38,7 @@ export const consoleBuild: WebBuild = {
     { text: '{{color}}', value: ({ mainColor }) => forAttribute(mainColor) },
     { text: '{{title}}', value: ({ title }) => forText(title || 'Tidegate') },
     // The policy would not let the browser load a picture of another host.
-    { text: '{{icon}}', value: ({ favicon }) => forAttribute(isOwnPicture(favicon) ? favicon : icon) },
+    { text: '{{icon}}', value: ({ favicon }) => forAttribute(isOwnPicture(favicon) ? favicon : markUrl) },
   ],
   fileTarget: /^\/static\/(?!manifest\.json(?:\?|$))/,
   pagePolicy: { ...policy, 'Permissions-Policy': permissionsPolicy },

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import t from 'tap'
+import { markUrl } from '../../../../protocols/http/site/mark.js'
 import { serve } from '../served.js'
 import { webBuild } from '../site/web-build.js'
 
@@ -105,7 +106,7 @@ void t.test('the manifest with which a browser installs the site as an app', asy
           display: 'standalone',
           scope: site || '/',
           start_url: site || '/',
-          icons: [],
+          icons: [{ src: markUrl, sizes: 'any', type: 'image/svg+xml' }],
         })
       }
       t.equal((await fetch(`${url}/manifest.json`, { method: 'HEAD' })).status, 200)

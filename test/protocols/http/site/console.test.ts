@@ -100,4 +100,8 @@ void t.test('the daemon serves the console of the program', async (t) => {
   const answer = await fetch(`${url}/${script ?? ''}`)
   t.equal(answer.status, 200)
   t.equal(answer.headers.get('content-type'), 'text/javascript; charset=utf-8')
+  const [, manifest] = /<link rel="manifest" href="([^"]+)"/.exec(page) ?? []
+  const described = await fetch(`${url}/${manifest ?? ''}`)
+  t.equal(described.headers.get('content-type'), 'application/manifest+json; charset=utf-8')
+  t.match(await described.json(), { start_url: '/', icons: [{ type: 'image/svg+xml' }] })
 })
