@@ -63,7 +63,7 @@ function Session() {
   const [location, navigate] = useLocation()
   if (me === undefined) {
     if (error) return <Failure error={error} onRetry={() => void refetch()} />
-    return <p class="loading">{texts.loading}</p>
+    return <p class="loading skeleton">{texts.loading}</p>
   }
   const user = me && !isGuest(me) ? me : lastUser.value
   const hasEnded = user !== undefined && user !== me

@@ -1,7 +1,7 @@
 /** What surrounds every page: search, navigation, and the uploads. */
 import { Menu } from 'lucide-preact'
 import type { ComponentChildren } from 'preact'
-import { useContext, useEffect, useState } from 'preact/hooks'
+import { useContext, useEffect, useRef, useState } from 'preact/hooks'
 import { Link, useLocation } from 'wouter-preact'
 import { mayLeave } from './viewers/unsaved.ts'
 import { Brand } from './components/brand.tsx'
@@ -32,9 +32,13 @@ const places = [
 ] as const
 
 export function Frame({ me, children }: { readonly me: Me; readonly children: ComponentChildren }) {
+  const content = useRef<HTMLElement>(null)
   return (
     <div class="frame" hidden={useContext(SessionEnded)}>
       <header class="bar">
+        <button type="button" class="skip" onClick={() => content.current && focusOn(content.current)}>
+          {texts.skip}
+        </button>
         <Brand href="/" name={texts.appName} />
         <SearchBox />
         <Navigation me={me} />
@@ -43,17 +47,24 @@ export function Frame({ me, children }: { readonly me: Me; readonly children: Co
             {texts.session.signIn}
           </Link>
         ) : (
-          <button type="button" onClick={() => mayLeave() && void reporting(signOut())}>
+          <button type="button" class="quiet" onClick={() => mayLeave() && void reporting(signOut())}>
             {texts.session.signOut}
           </button>
         )}
       </header>
       <Announcement />
       {isAdmin(me) && <FirstRun />}
-      <main>{children}</main>
+      <main ref={content}>{children}</main>
       <Uploads username={me.username} isGuest={isGuest(me)} />
     </div>
   )
+}
+
+/** Moves the focus to an element that has it only now: a click on it does not. */
+function focusOn(element: HTMLElement): void {
+  element.tabIndex = -1
+  element.addEventListener('blur', () => element.removeAttribute('tabindex'), { once: true })
+  element.focus()
 }
 
 /** On narrow screens a button shows and hides the links. */

@@ -150,6 +150,19 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
     }),
   )
 
+  await t.test('the first Tab leads to the content, past the bar', (t) =>
+    visit(t, site, { at: '/photos' }, async (page) => {
+      await rowOf(page, 'A.txt').waitFor()
+      await page.keyboard.press('Tab')
+      await button(page, 'Skip to the content').and(page.locator(':focus')).waitFor()
+      await page.keyboard.press('Enter')
+      await page.locator('main:focus').waitFor()
+      await page.keyboard.press('Tab')
+      await page.locator('main :focus').waitFor()
+      t.equal(await page.locator('main').getAttribute('tabindex'), null, 'a click does not give it the focus')
+    }),
+  )
+
   await t.test('the menu of the mouse has the actions of the selected entries', (t) =>
     visit(t, site, { at: '/photos' }, async (page) => {
       await rowOf(page, 'b.txt').click({ button: 'right' })

@@ -62,7 +62,7 @@ export function AuditPage() {
         </a>
       </div>
       {error && <Failure error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <p class="loading">{texts.loading}</p>}
+      {!data && !error && <p class="loading skeleton">{texts.loading}</p>}
       {data?.content.length === 0 && (
         <p>{data.next !== null ? audit.searchOn : isEmpty(filter) ? audit.none : audit.noMatch}</p>
       )}

@@ -38,7 +38,7 @@ export function DashboardPage() {
   return (
     <Page title={texts.pages.dashboard}>
       {error && <Failure error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <p class="loading">{texts.loading}</p>}
+      {!data && !error && <p class="loading skeleton">{texts.loading}</p>}
       {data && (
         <>
           <div class="charts">

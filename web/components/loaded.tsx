@@ -26,5 +26,5 @@ export function Loaded({ quiet = false, children }: LoadedProps) {
   if (error !== undefined) {
     return <Failure error={new Error(texts.notLoaded)} onRetry={() => location.reload()} />
   }
-  return <Suspense fallback={quiet ? null : <p class="loading">{texts.loading}</p>}>{children}</Suspense>
+  return <Suspense fallback={quiet ? null : <p class="loading skeleton">{texts.loading}</p>}>{children}</Suspense>
 }

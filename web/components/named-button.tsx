@@ -9,7 +9,7 @@ interface NamedButtonProps {
 
 export function NamedButton({ text, of, onClick }: NamedButtonProps) {
   return (
-    <button type="button" aria-label={`${text} ${of}`} onClick={onClick}>
+    <button type="button" class="quiet" aria-label={`${text} ${of}`} onClick={onClick}>
       {text}
     </button>
   )

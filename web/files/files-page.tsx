@@ -44,7 +44,7 @@ export function FilesPage({ me }: { readonly me?: Me }) {
       ) : error ? (
         <Failure error={error} title={texts.files.failed} onRetry={() => void refetch()} />
       ) : (
-        <p class="loading">{texts.loading}</p>
+        <p class="loading skeleton">{texts.loading}</p>
       )}
     </>
   )

@@ -1,4 +1,5 @@
 /** A folder: its actions, its notes and its entries. */
+import { FolderOpen, SearchX } from 'lucide-preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { Failure } from '../components/failure.tsx'
@@ -74,7 +75,13 @@ export function FolderView({ path, me }: { readonly path: string; readonly me?: 
       {failure}
       {folder && <Notes text={folder.header} path={notesFolder} />}
       <ListHead total={total} onSelectAll={() => actions.start('selectAll')} />
-      {folder?.total === 0 && <p class="loading">{contains === '' ? texts.files.empty : texts.files.noMatch}</p>}
+      {folder?.total === 0 && (
+        <div class="empty">
+          {contains === '' ? <FolderOpen aria-hidden size={48} /> : <SearchX aria-hidden size={48} />}
+          <p>{contains === '' ? texts.files.empty : texts.files.noMatch}</p>
+          {contains === '' && rights.write && <p class="muted">{texts.files.emptyHint}</p>}
+        </div>
+      )}
       <FileGrid
         path={path}
         display={display}

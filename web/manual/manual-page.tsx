@@ -18,7 +18,7 @@ export default function ManualPage({ name }: { readonly name: string }) {
     staleTime: Infinity,
   })
   if (error) return <Failure error={error} />
-  if (text === undefined) return <p class="loading">{texts.loading}</p>
+  if (text === undefined) return <p class="loading skeleton">{texts.loading}</p>
   if (text === null) return <NoSuchPage />
   return (
     <Page title={/^# (.*)$/m.exec(text)?.[1] ?? name} lang="en">

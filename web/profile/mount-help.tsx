@@ -23,7 +23,7 @@ function ownSystem(): System {
 export function MountHelp({ me }: { readonly me: Me }) {
   const { data: access, error } = useRows(keys.access, () => get('/api/me/access'))
   if (error) return <Failure error={error} />
-  if (access === undefined) return <p class="loading">{texts.loading}</p>
+  if (access === undefined) return <p class="loading skeleton">{texts.loading}</p>
   return (
     <>
       {may(me, 'webdavRead') && <WebDavHelp me={me} access={access} />}

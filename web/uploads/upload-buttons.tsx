@@ -37,12 +37,7 @@ export function UploadButtons({ path, name, disabled = false, takesFolders = tru
   return (
     <>
       <input ref={input} type="file" multiple hidden onChange={onChange} />
-      <button
-        type="button"
-        class={takesFolders ? undefined : 'primary'}
-        disabled={disabled}
-        onClick={() => choose(false)}
-      >
+      <button type="button" class="primary" disabled={disabled} onClick={() => choose(false)}>
         <Upload aria-hidden size={16} />
         <span class={takesFolders ? 'text' : undefined}>
           {takesFolders ? texts.files.upload : texts.uploads.chooseFiles}

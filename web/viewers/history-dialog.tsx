@@ -29,7 +29,7 @@ export function HistoryDialog({ path, onClose }: { readonly path: string; readon
   return (
     <Dialog title={title} wide onClose={onClose}>
       {error && <Failure error={error} />}
-      {!data && !error && <p class="loading">{texts.loading}</p>}
+      {!data && !error && <p class="loading skeleton">{texts.loading}</p>}
       {data && rows.length === 0 && !hasNextPage && <p>{events.historyNone}</p>}
       {rows.length > 0 && (
         <Table

@@ -25,7 +25,7 @@ export default function PdfView({ source, name }: PdfViewProps) {
     return () => void loading.destroy()
   }, [source])
   if (error !== undefined) return <Failure error={error} />
-  if (pdf === undefined) return <p class="loading">{texts.loading}</p>
+  if (pdf === undefined) return <p class="loading skeleton">{texts.loading}</p>
   return (
     <div class="pdf" tabIndex={0} role="region" aria-label={name}>
       {Array.from({ length: pdf.numPages }, (_, index) => (

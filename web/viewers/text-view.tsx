@@ -43,7 +43,7 @@ export default function TextView({ path, source, name, isMarkdown }: TextViewPro
     ...once,
   })
   if (error && !loaded) return <Failure error={error} />
-  if (loaded === undefined || isPending) return <p class="loading">{texts.loading}</p>
+  if (loaded === undefined || isPending) return <p class="loading skeleton">{texts.loading}</p>
   // No text holds a NUL character.
   if (loaded.text.includes('\0')) return <p class="loading">{texts.look.none}</p>
   if (showsSource) {

@@ -54,7 +54,7 @@ function Share({ top }: { readonly top: string }) {
         ) : error ? (
           <Failure error={error} title={texts.visit.failed} onRetry={() => void refetch()} />
         ) : (
-          <p class="loading">{texts.loading}</p>
+          <p class="loading skeleton">{texts.loading}</p>
         )}
       </>
     )

@@ -65,7 +65,7 @@ export function DeliveriesDialog({ hook: { id, name, enabled }, onClose }: Deliv
         </select>
       </label>
       {error && <Failure error={error} />}
-      {!data && !error && <p class="loading">{texts.loading}</p>}
+      {!data && !error && <p class="loading skeleton">{texts.loading}</p>}
       {data && rows.length === 0 && <p>{webhooks.noneOf[state]}</p>}
       {rows.length > 0 && (
         <Table

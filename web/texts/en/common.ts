@@ -37,6 +37,7 @@ export default {
   notFoundTitle: 'Not found',
   notFound: 'There is no such page, or you have no permission to see it.',
   main: 'Main',
+  skip: 'Skip to the content',
   language: 'Language',
   languageOfBrowser: 'As the browser',
   colors: 'Colors',

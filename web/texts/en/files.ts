@@ -26,6 +26,7 @@ export default {
     open: 'Open',
     upload: 'Upload',
     empty: 'This folder is empty.',
+    emptyHint: 'Drop files here, or choose them with Upload.',
     noMatch: 'No entry matches the filter.',
     filter: 'Filter this folder',
     viewAsGrid: 'Show as tiles',

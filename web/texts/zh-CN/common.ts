@@ -32,6 +32,7 @@ export default {
   notFoundTitle: '未找到',
   notFound: '页面不存在，或您没有查看权限。',
   main: '主导航',
+  skip: '跳到正文',
   language: '语言',
   languageOfBrowser: '跟随浏览器',
   colors: '颜色',

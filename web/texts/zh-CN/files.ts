@@ -27,6 +27,7 @@ export default {
     open: '打开',
     upload: '上传',
     empty: '此文件夹为空。',
+    emptyHint: '把文件拖到这里，或点“上传”选择文件。',
     noMatch: '没有符合筛选条件的项目。',
     filter: '筛选当前文件夹',
     viewAsGrid: '切换到网格视图',
