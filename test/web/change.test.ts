@@ -15,8 +15,8 @@ void t.test('changing', { skip: withoutBrowser }, async (t) => {
 
   await t.test('a dialog has its title as name, a button of the action, and Cancel; what is behind is inert', (t) =>
     visit(t, site, {}, async (page) => {
-      await selectEntries(page, 'one.txt')
       for (const action of ['New folder', 'Rename', 'Move', 'Copy', 'Delete']) {
+        if (action === 'Rename') await selectEntries(page, 'one.txt')
         await button(page, action).click()
         const opened = dialog(page, action)
         await opened.waitFor()
@@ -42,6 +42,8 @@ void t.test('changing', { skip: withoutBrowser }, async (t) => {
         await opened.getByRole('button', { name: 'Cancel', exact: true }).click()
         await opened.waitFor({ state: 'detached' })
       }
+      await button(page, '1 selected').click()
+      await rowOf(page, 'one.txt').and(page.locator(':focus')).waitFor()
       await button(page, 'New folder').click()
       await dialog(page, 'New folder').waitFor()
       await page.keyboard.press('Escape')

@@ -164,8 +164,12 @@ export async function visitEveryPage(
         .locator('header nav a[href^="/@"]:not([href="/@manage"]), a[href^="/@manage/"]')
         .evaluateAll((links) => links.map((link) => link.getAttribute('href')))
       for (const href of subjects) t.ok(href !== null && href in pages, `${href} is among the pages`)
-      if (address === '/') await rowOf(page, 'notes.md', say).getByRole('checkbox').check()
       for (const [word, row] of skipsDialogs ? [] : (dialogs[address] ?? [])) {
+        // The bar has the actions of the selected entries as soon as there are any.
+        if (address === '/' && word === 'Rename') {
+          await rowOf(page, 'notes.md', say).getByRole('checkbox').check()
+          await check(page, `${address}: a selection`)
+        }
         await button(page, [say(word), row].filter((part) => part !== undefined).join(' ')).click()
         await page.getByRole('dialog').waitFor()
         for (const more of await button(page, say('Every right by itself')).all()) await more.click()

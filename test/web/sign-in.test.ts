@@ -1,11 +1,12 @@
 /** Signing in and out in the console. */
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { generateSync } from 'otplib'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { startGateway } from '../gateway.js'
 import { eventually, withoutBrowser } from './browser.js'
-import { button, createUser, dialog, files, siteOf, startSite, visit } from './site.js'
+import { button, createUser, dialog, files, rowOf, siteOf, startSite, visit } from './site.js'
 
 const nobody = { user: null }
 
@@ -185,11 +186,15 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
     const { content } = (await site.call('/api/admin/user/list')) as { content: { id: number; username: string }[] }
     const guest = content.find(({ username }) => username === 'guest')
     await site.call('/api/admin/user/update', { ...guest, disabled: false })
+    await mkdir(join(site.folder, 'seen'))
     await visit(t, site, nobody, async (page) => {
       await files(page).waitFor()
-      for (const name of ['Upload', 'New folder', 'Rename', 'Delete']) {
-        await eventually(t, () => button(page, name).isDisabled(), true, name)
+      const areDisabled = async (...names: readonly string[]) => {
+        for (const name of names) await eventually(t, () => button(page, name).isDisabled(), true, name)
       }
+      await areDisabled('Upload', 'New folder')
+      await rowOf(page, 'seen').getByRole('checkbox').check()
+      await areDisabled('Rename', 'Delete')
       await page.getByRole('link', { name: 'Sign in' }).click()
       await button(page, 'Browse as guest').click()
       await files(page).waitFor()

@@ -212,7 +212,11 @@ export function FileGrid(props: FileGridProps) {
 
 /** Moves the focus to the active entry, unless something has it: the entry that had it may have been deleted. */
 export function focusFiles(): void {
-  if (document.activeElement !== document.body) return
+  if (document.activeElement === document.body) focusGrid()
+}
+
+/** Moves the focus to the active entry. */
+export function focusGrid(): void {
   document.querySelector<HTMLElement>('[role="grid"] [role="row"][tabindex="0"], [role="grid"][tabindex="0"]')?.focus()
 }
 

@@ -51,11 +51,6 @@ export function ListHead({ total, onSelectAll }: ListHeadProps) {
           {column === current && <Arrow aria-hidden size={14} />}
         </button>
       ))}
-      {count > 0 && (
-        <button type="button" class="count" title={texts.files.clearSelection} onClick={clearSelection}>
-          {texts.files.selected(count)}
-        </button>
-      )}
     </div>
   )
 }

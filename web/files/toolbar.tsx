@@ -1,4 +1,4 @@
-/** The actions of a folder and of the selected entries. */
+/** The actions of a folder, or those of the selected entries as soon as there are any. */
 import {
   Copy,
   Download,
@@ -13,6 +13,7 @@ import {
   RefreshCw,
   Share2,
   Trash2,
+  X,
   type LucideIcon,
 } from 'lucide-preact'
 import { useEffect, useState } from 'preact/hooks'
@@ -20,6 +21,8 @@ import { reporting } from '../components/notices.tsx'
 import { textsOf } from '../texts/texts.ts'
 import { UploadButtons } from '../uploads/upload-buttons.tsx'
 import type { Action, Actions } from './actions.ts'
+import { focusGrid } from './file-grid.tsx'
+import { clearSelection, selection } from './selection.ts'
 import './toolbar.css'
 
 const texts = textsOf('files')
@@ -44,24 +47,23 @@ export function Toolbar(props: ToolbarProps) {
   const { path, name, mayUpload, actions, contains, tiles, onTiles, onContains, onRefresh } = props
   // A visitor of a share cannot get the right to upload.
   const showsUpload = mayUpload || !actions.offers('downloadAll')
+  const count = selection.value.size
   return (
-    <div class="toolbar">
-      {showsUpload && (
-        <>
-          <UploadButtons path={path} name={name} disabled={!mayUpload} />
-          <ActionButton actions={actions} action="newFolder" Icon={FolderPlus} />
-          <ActionButton actions={actions} action="fromUrls" Icon={Globe} />
-          <span class="bar-line" />
-        </>
-      )}
-      <ActionButton actions={actions} action="downloadAll" Icon={FolderDown} />
-      <ActionButton actions={actions} action="download" Icon={Download} />
-      <ActionButton actions={actions} action="share" Icon={Share2} />
-      <ActionButton actions={actions} action="link" Icon={LinkIcon} />
-      <ActionButton actions={actions} action="rename" Icon={Pencil} />
-      <ActionButton actions={actions} action="move" Icon={FolderInput} />
-      <ActionButton actions={actions} action="copy" Icon={Copy} />
-      <ActionButton actions={actions} action="remove" Icon={Trash2} />
+    <div class={count > 0 ? 'toolbar selecting' : 'toolbar'}>
+      {/* Not removed while it is hidden: files can be dropped all the time. */}
+      <span class="tools" hidden={count > 0}>
+        {showsUpload && (
+          <>
+            <UploadButtons path={path} name={name} disabled={!mayUpload} />
+            <ActionButton actions={actions} action="newFolder" Icon={FolderPlus} />
+            <ActionButton actions={actions} action="fromUrls" Icon={Globe} />
+            {/* All of the folder. */}
+            <ActionButton actions={actions} action="share" Icon={Share2} />
+          </>
+        )}
+        <ActionButton actions={actions} action="downloadAll" Icon={FolderDown} />
+      </span>
+      {count > 0 && <SelectionTools actions={actions} count={count} />}
       <span class="space" />
       <Filter text={contains} onText={onContains} />
       <button
@@ -81,6 +83,32 @@ export function Toolbar(props: ToolbarProps) {
         {tiles ? <List aria-hidden size={16} /> : <LayoutGrid aria-hidden size={16} />}
       </button>
     </div>
+  )
+}
+
+function SelectionTools({ actions, count }: { readonly actions: Actions; readonly count: number }) {
+  return (
+    <>
+      <button
+        type="button"
+        class="quiet"
+        title={texts.files.clearSelection}
+        onClick={() => {
+          clearSelection()
+          focusGrid()
+        }}
+      >
+        <X aria-hidden size={16} />
+        {texts.files.selected(count)}
+      </button>
+      <ActionButton actions={actions} action="download" Icon={Download} />
+      <ActionButton actions={actions} action="share" Icon={Share2} />
+      <ActionButton actions={actions} action="link" Icon={LinkIcon} />
+      <ActionButton actions={actions} action="rename" Icon={Pencil} />
+      <ActionButton actions={actions} action="move" Icon={FolderInput} />
+      <ActionButton actions={actions} action="copy" Icon={Copy} />
+      <ActionButton actions={actions} action="remove" Icon={Trash2} />
+    </>
   )
 }
 
