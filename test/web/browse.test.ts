@@ -19,7 +19,9 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
   await t.test('the listing is a grid with a row for each entry', (t) =>
     visit(t, site, { at: '/photos' }, async (page) => {
       await rowOf(page, 'A.txt').waitFor()
-      t.equal(await files(page).getAttribute('aria-rowcount'), '4')
+      t.equal(await files(page).getAttribute('aria-rowcount'), '5', 'with the titles of the columns')
+      t.strictSame(await files(page).getByRole('columnheader').allTextContents(), ['', 'Name', 'Size', 'Modified'])
+      t.equal(await page.locator('[role=columnheader][aria-sort=ascending]').textContent(), 'Name')
       t.strictSame(await namesShown(page), ['summer 100% ä', 'A.txt', 'b.txt', 'c.bin'])
       t.match(await rowOf(page, 'b.txt').getAttribute('aria-label'), /^b\.txt, 2 bytes, /)
     }),
@@ -89,7 +91,7 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
       const sorted = async (column: string, expected: readonly string[]) => {
         await button(page, `Sort by ${column}`).click()
         await page.waitForFunction(
-          (name) => document.querySelector('[role=row][aria-rowindex="2"] .name')?.textContent === name,
+          (name) => document.querySelector('[role=row][aria-rowindex="3"] .name')?.textContent === name,
           expected[1],
         )
         await eventually(t, () => namesShown(page), expected, column)
@@ -108,7 +110,7 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
       await filter.fill('.TXT')
       await rowOf(page, 'c.bin').waitFor({ state: 'detached' })
       await eventually(t, () => namesShown(page), ['A.txt', 'b.txt'])
-      await eventually(t, () => files(page).getAttribute('aria-rowcount'), '2')
+      await eventually(t, () => files(page).getAttribute('aria-rowcount'), '3')
       await filter.fill('nothing of this name')
       await page.getByText('No entry matches the filter.').waitFor()
       await filter.fill('')
@@ -182,7 +184,7 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
       await page.reload()
       await button(page, 'Show as a list').waitFor()
       await rowOf(page, 'A.txt').waitFor()
-      await eventually(t, () => files(page).getByRole('row').count(), 4)
+      await eventually(t, () => files(page).getByRole('row').count(), 5)
     }),
   )
 
@@ -298,7 +300,7 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
     })
     await visit(t, site, { at: '/many' }, async (page) => {
       await rowOf(page, 'file 000000').waitFor()
-      t.equal(await files(page).getAttribute('aria-rowcount'), String(manyEntries))
+      t.equal(await files(page).getAttribute('aria-rowcount'), String(manyEntries + 1))
       t.ok((await files(page).getByRole('row').count()) < 100)
       let requested = 0
       page.on('request', (request) => {
@@ -307,7 +309,9 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
       await rowOf(page, 'file 000000').focus()
       await page.keyboard.press('End')
       await rowOf(page, 'file 099999').waitFor()
-      await files(page).locator(`[aria-rowindex="${manyEntries}"]:focus`).waitFor()
+      await files(page)
+        .locator(`[aria-rowindex="${manyEntries + 1}"]:focus`)
+        .waitFor()
       await page.keyboard.press('Home')
       await rowOf(page, 'file 000000').waitFor()
       t.ok(requested < 20, `pages in between are not requested: ${requested}`)
@@ -319,7 +323,7 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
       await page.getByText('Too many entries are selected for one archive').waitFor()
       await page.getByRole('textbox', { name: 'Filter this folder' }).fill('7777')
       await rowOf(page, 'file 007777').waitFor()
-      await eventually(t, () => files(page).getAttribute('aria-rowcount'), '19')
+      await eventually(t, () => files(page).getAttribute('aria-rowcount'), '20')
     })
   })
 })

@@ -105,7 +105,7 @@ export function button(page: Page, name: string) {
 /** The names of the rows in view, in their order. */
 export function namesShown(page: Page): Promise<readonly string[]> {
   return files(page).evaluate((grid) => {
-    const rows = [...grid.querySelectorAll<HTMLElement>('[role=row]')]
+    const rows = [...grid.querySelectorAll<HTMLElement>('[role=row][data-index]')]
     rows.sort((one, other) => Number(one.ariaRowIndex) - Number(other.ariaRowIndex))
     return rows.map((row) => row.querySelector('.name')?.textContent ?? '')
   })

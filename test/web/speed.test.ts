@@ -43,7 +43,7 @@ void t.test(`a folder of ${entries} entries is shown within a second, and scroll
       await rowOf(page, 'many').waitFor()
       shown.push(await millisecondsUntilShown(page))
     }
-    t.equal(await files(page).getAttribute('aria-rowcount'), String(entries))
+    t.equal(await files(page).getAttribute('aria-rowcount'), String(entries + 1))
     const longest: number[] = []
     for (let round = 0; round < rounds; round++) longest.push(await longestTaskOfScrolling(page))
     t.comment(`milliseconds until the first rows: ${shown.join(', ')}; longest tasks: ${longest.join(', ')}`)
@@ -86,7 +86,10 @@ async function longestTaskOfScrolling(page: Page): Promise<number> {
     await wait(100)
   }
   for (const part of [0.3, 0.7, 0.1, 0.9, 0]) {
-    await files(page).evaluate(`(grid) => grid.scrollTo({ top: grid.scrollHeight * ${part} })`)
+    await files(page)
+      .getByRole('rowgroup')
+      .last()
+      .evaluate(`(rows) => rows.scrollTo({ top: rows.scrollHeight * ${part} })`)
     await wait(200)
   }
   return page.evaluate<number>(`

@@ -8,7 +8,8 @@ import { reporting } from '../components/notices.tsx'
 import { useVirtualizer, withItem } from '../components/virtual.ts'
 import { textsOf } from '../texts/texts.ts'
 import { allNames, namesBetween, useEntries, type Display, type Entry } from '../entries/folder.ts'
-import { GridRow } from './grid-row.tsx'
+import { GridRow, headRows } from './grid-row.tsx'
+import { ListHead } from './list-head.tsx'
 import { clearSelection, select, selection, toggle } from './selection.ts'
 import './file-grid.css'
 
@@ -42,6 +43,7 @@ interface FileGridProps {
   readonly onUp: () => void
   /** The user asks for the menu of the selected entries at this place. */
   readonly onMenu: (at: Point) => void
+  readonly onSelectAll: () => void
 }
 
 export function FileGrid(props: FileGridProps) {
@@ -174,37 +176,43 @@ export function FileGrid(props: FileGridProps) {
   const selected = selection.value
   return (
     <div
-      ref={scroller}
       class="grid"
       role="grid"
       aria-label={texts.files.grid}
-      aria-rowcount={total}
+      aria-rowcount={headRows + total}
       aria-multiselectable="true"
-      tabIndex={total === 0 ? 0 : -1}
-      onKeyDown={onKeyDown}
-      onFocusIn={() => (hasFocus.current = true)}
-      onFocusOut={({ relatedTarget }) => {
-        if (relatedTarget instanceof Node && !scroller.current?.contains(relatedTarget)) hasFocus.current = false
-      }}
     >
-      <div ref={space} role="presentation" class="grid-space" style={{ height: `${virtualizer.getTotalSize()}px` }}>
-        {items.map(({ index, start, lane }) => {
-          const entry = entryAt(index)
-          return (
-            <GridRow
-              key={index}
-              index={index}
-              entry={entry}
-              folder={path}
-              tile={tiles}
-              selected={entry !== undefined && selected.has(entry.name)}
-              active={index === active}
-              position={{ start, lane, lanes }}
-              onClick={onRowClick}
-              onMenu={onRowMenu}
-            />
-          )
-        })}
+      <ListHead total={total} onSelectAll={props.onSelectAll} />
+      <div
+        ref={scroller}
+        class="grid-rows"
+        role="rowgroup"
+        tabIndex={total === 0 ? 0 : -1}
+        onKeyDown={onKeyDown}
+        onFocusIn={() => (hasFocus.current = true)}
+        onFocusOut={({ relatedTarget }) => {
+          if (relatedTarget instanceof Node && !scroller.current?.contains(relatedTarget)) hasFocus.current = false
+        }}
+      >
+        <div ref={space} role="presentation" class="grid-space" style={{ height: `${virtualizer.getTotalSize()}px` }}>
+          {items.map(({ index, start, lane }) => {
+            const entry = entryAt(index)
+            return (
+              <GridRow
+                key={index}
+                index={index}
+                entry={entry}
+                folder={path}
+                tile={tiles}
+                selected={entry !== undefined && selected.has(entry.name)}
+                active={index === active}
+                position={{ start, lane, lanes }}
+                onClick={onRowClick}
+                onMenu={onRowMenu}
+              />
+            )
+          })}
+        </div>
       </div>
     </div>
   )
@@ -217,7 +225,9 @@ export function focusFiles(): void {
 
 /** Moves the focus to the active entry. */
 export function focusGrid(): void {
-  document.querySelector<HTMLElement>('[role="grid"] [role="row"][tabindex="0"], [role="grid"][tabindex="0"]')?.focus()
+  document
+    .querySelector<HTMLElement>('[role="grid"] [role="row"][tabindex="0"], [role="grid"] > [tabindex="0"]')
+    ?.focus()
 }
 
 /** The width of an element in pixels. */

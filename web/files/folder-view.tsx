@@ -12,7 +12,6 @@ import { folderActions, type Change } from './actions.ts'
 import { AskFolderPassword, isDenied } from './ask-folder-password.tsx'
 import { FileGrid, focusFiles, type Point } from './file-grid.tsx'
 import { refreshFolder, sorting, useFolder } from '../entries/folder.ts'
-import { ListHead } from './list-head.tsx'
 import { Notes } from '../viewers/notes.tsx'
 import { rightsIn } from './rights.ts'
 import { selection } from './selection.ts'
@@ -74,24 +73,26 @@ export function FolderView({ path, me }: { readonly path: string; readonly me?: 
       />
       {failure}
       {folder && <Notes text={folder.header} path={notesFolder} />}
-      <ListHead total={total} onSelectAll={() => actions.start('selectAll')} />
-      {folder?.total === 0 && (
-        <div class="empty">
-          {contains === '' ? <FolderOpen aria-hidden size={48} /> : <SearchX aria-hidden size={48} />}
-          <p>{contains === '' ? texts.files.empty : texts.files.noMatch}</p>
-          {contains === '' && rights.write && <p class="muted">{texts.files.emptyHint}</p>}
-        </div>
-      )}
-      <FileGrid
-        path={path}
-        display={display}
-        total={total}
-        tiles={tiles}
-        onOpen={actions.open}
-        onKey={onKey}
-        onUp={() => path !== source.top && navigate(addressOf(parentOf(path)))}
-        onMenu={setMenuAt}
-      />
+      <div class="entries">
+        <FileGrid
+          path={path}
+          display={display}
+          total={total}
+          tiles={tiles}
+          onOpen={actions.open}
+          onKey={onKey}
+          onUp={() => path !== source.top && navigate(addressOf(parentOf(path)))}
+          onMenu={setMenuAt}
+          onSelectAll={() => actions.start('selectAll')}
+        />
+        {folder?.total === 0 && (
+          <div class="empty">
+            {contains === '' ? <FolderOpen aria-hidden size={48} /> : <SearchX aria-hidden size={48} />}
+            <p>{contains === '' ? texts.files.empty : texts.files.noMatch}</p>
+            {contains === '' && rights.write && <p class="muted">{texts.files.emptyHint}</p>}
+          </div>
+        )}
+      </div>
       {folder && <Notes text={folder.readme} path={notesFolder} />}
       {menuAt && (
         <Loaded quiet>

@@ -7,6 +7,9 @@ import './grid-row.css'
 
 const texts = textsOf('common', 'files')
 
+/** The rows above that of the first entry: the titles of the columns. */
+export const headRows = 1
+
 interface GridRowProps {
   readonly index: number
   /** Absent until its page is loaded. */
@@ -30,7 +33,7 @@ export function GridRow(props: GridRowProps) {
       role="row"
       data-index={index}
       class={tile ? 'tile' : 'row'}
-      aria-rowindex={index + 1}
+      aria-rowindex={headRows + index + 1}
       aria-selected={selected}
       aria-label={entry ? labelOf(entry) : texts.loading}
       tabIndex={active ? 0 : -1}
@@ -43,17 +46,16 @@ export function GridRow(props: GridRowProps) {
     >
       {entry && (
         <>
-          <span role="gridcell" class="cell-check">
-            <input
-              type="checkbox"
-              tabIndex={-1}
-              checked={selected}
-              aria-label={texts.files.select(entry.name)}
-              onClick={(event) => {
-                event.stopPropagation()
-                onClick(event, index, entry, false)
-              }}
-            />
+          {/* All of the cell, which is large enough for a finger. */}
+          <span
+            role="gridcell"
+            class="cell-check"
+            onClick={(event) => {
+              event.stopPropagation()
+              onClick(event, index, entry, false)
+            }}
+          >
+            <input type="checkbox" tabIndex={-1} checked={selected} aria-label={texts.files.select(entry.name)} />
           </span>
           {tile ? <TileCells entry={entry} folder={props.folder} /> : <RowCells entry={entry} />}
         </>
