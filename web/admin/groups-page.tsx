@@ -1,8 +1,10 @@
 /** The groups: who is in them, and what they give. */
+import { UsersRound } from 'lucide-preact'
 import { useState } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
+import { Empty } from '../components/empty.tsx'
 import { Failure } from '../components/failure.tsx'
 import { NamedButton } from '../components/named-button.tsx'
 import { reporting } from '../components/notices.tsx'
@@ -33,7 +35,7 @@ export function GroupsPage() {
         {groups.add}
       </button>
       {error && <Failure error={error} />}
-      {data?.total === 0 && <p>{groups.none}</p>}
+      {data?.total === 0 && <Empty Icon={UsersRound} text={groups.none} />}
       {data && data.total > 0 && (
         <Table
           caption={texts.pages.groups}

@@ -1,6 +1,8 @@
 /** The locks of WebDAV clients. */
+import { LockOpen } from 'lucide-preact'
 import { get, post } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
+import { Empty } from '../components/empty.tsx'
 import { Failure } from '../components/failure.tsx'
 import { formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
@@ -18,7 +20,7 @@ export function LocksPage() {
     <Page title={texts.pages.locks}>
       <p class="muted">{locks.about}</p>
       {error && <Failure error={error} />}
-      {data?.total === 0 && <p>{locks.none}</p>}
+      {data?.total === 0 && <Empty Icon={LockOpen} text={locks.none} />}
       {data && data.total > 0 && (
         <Table
           caption={texts.pages.locks}

@@ -2,6 +2,7 @@
 import { FolderOpen, SearchX } from 'lucide-preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
+import { Empty } from '../components/empty.tsx'
 import { Failure } from '../components/failure.tsx'
 import { Loaded, part } from '../components/loaded.tsx'
 import { addressOf, parentOf } from '../components/places.ts'
@@ -86,11 +87,12 @@ export function FolderView({ path, me }: { readonly path: string; readonly me?: 
           onSelectAll={() => actions.start('selectAll')}
         />
         {folder?.total === 0 && (
-          <div class="empty">
-            {contains === '' ? <FolderOpen aria-hidden size={48} /> : <SearchX aria-hidden size={48} />}
-            <p>{contains === '' ? texts.files.empty : texts.files.noMatch}</p>
+          <Empty
+            Icon={contains === '' ? FolderOpen : SearchX}
+            text={contains === '' ? texts.files.empty : texts.files.noMatch}
+          >
             {contains === '' && rights.write && <p class="muted">{texts.files.emptyHint}</p>}
-          </div>
+          </Empty>
         )}
       </div>
       {folder && <Notes text={folder.readme} path={notesFolder} />}

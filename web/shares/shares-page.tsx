@@ -1,11 +1,14 @@
 /** The shares of the user; for an administrator, those of all users. */
 import { useInfiniteQuery } from '@tanstack/preact-query'
+import { Share2 } from 'lucide-preact'
 import { useRef, useState } from 'preact/hooks'
+import { Link } from 'wouter-preact'
 import { get, post } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
 import { ShareMode } from '../api/schema.ts'
 import { copyText } from '../components/copy-text.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
+import { Empty } from '../components/empty.tsx'
 import { Failure } from '../components/failure.tsx'
 import { formatSize, formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
@@ -45,7 +48,13 @@ export default function SharesPage({ me }: { readonly me: Me }) {
     <Page title={shares.title}>
       <p class="muted">{isAdmin(me) ? shares.aboutAll : shares.about}</p>
       {error && <Failure error={error} onRetry={() => void refetch()} />}
-      {data && rows.length === 0 && <p>{shares.none}</p>}
+      {data && rows.length === 0 && (
+        <Empty Icon={Share2} text={shares.none}>
+          <Link href="/" class="button">
+            {shares.goToFiles}
+          </Link>
+        </Empty>
+      )}
       {rows.length > 0 && (
         <Table
           caption={shares.title}

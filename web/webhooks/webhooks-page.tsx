@@ -1,4 +1,5 @@
 /** The webhooks: where events are sent, whether they arrive, and the forms that make and change them. */
+import { Webhook as WebhookIcon } from 'lucide-preact'
 import { useState } from 'preact/hooks'
 import { Link } from 'wouter-preact'
 import { get, post } from '../api/client.ts'
@@ -6,6 +7,7 @@ import { keys } from '../api/keys.ts'
 import { Copyable } from '../components/copyable.tsx'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Dialog } from '../components/dialog.tsx'
+import { Empty } from '../components/empty.tsx'
 import { Failure } from '../components/failure.tsx'
 import { NamedButton } from '../components/named-button.tsx'
 import { report, reportFailure, reporting } from '../components/notices.tsx'
@@ -51,7 +53,7 @@ export function WebhooksPage() {
         {webhooks.add}
       </button>
       {error && <Failure error={error} onRetry={() => void refetch()} />}
-      {data?.total === 0 && <p>{webhooks.none}</p>}
+      {data?.total === 0 && <Empty Icon={WebhookIcon} text={webhooks.none} />}
       {data && data.total > 0 && (
         <Table
           caption={texts.pages.webhooks}

@@ -7,6 +7,7 @@ export default {
     title: 'Shares',
     about: 'Whoever has the link of a share sees its files without an account.',
     aboutAll: 'Whoever has the link of a share sees its files without an account. These are the shares of all users.',
+    goToFiles: 'Go to the files',
     none: 'Nothing is shared yet. Choose files or folders under Files, then Share.',
     files: 'Files',
     outsideBase: 'files outside of your folder',
