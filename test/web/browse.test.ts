@@ -206,6 +206,24 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
     }),
   )
 
+  await t.test('what fingers tap is at least 44 pixels high', (t) =>
+    visit(t, site, { at: '/photos', width: 390 }, async (page) => {
+      const session = await page.context().newCDPSession(page)
+      await session.send('Emulation.setTouchEmulationEnabled', { enabled: true })
+      await page.reload()
+      await rowOf(page, 'A.txt').waitFor()
+      const tapped = 'button, .button, .brand, select, nav a, [role=row], input:not([type=checkbox])'
+      const small = await page.evaluate<readonly string[]>(`
+        [...document.querySelectorAll(${JSON.stringify(tapped)})]
+          .filter((each) => each.checkVisibility() && each.getBoundingClientRect().height < 44)
+          .map(({ outerHTML }) => outerHTML.slice(0, 100))
+      `)
+      t.strictSame(small, [])
+      await rowOf(page, 'A.txt').click({ position: { x: 20, y: 40 } })
+      await page.getByText('1 selected').waitFor()
+    }),
+  )
+
   await t.test('an entry that another program adds is shown after Refresh', (t) =>
     visit(t, site, { at: '/deep' }, async (page) => {
       await rowOf(page, 'deeper').waitFor()
