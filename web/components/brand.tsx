@@ -2,7 +2,7 @@
 import { Link } from 'wouter-preact'
 import './brand.css'
 
-/** Of the setting, or the mark of the program. */
+/** The logo of the setting, or the mark of the program. */
 const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]')?.href
 
 interface BrandProps {

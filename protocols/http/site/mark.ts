@@ -5,5 +5,5 @@ const drawing =
   '<path stroke="#fff" d="M7 7h18M10 7v9M16 7v9M22 7v9"/>' +
   '<path stroke="#9cc7ff" d="M4 21q4-3.6 8 0t8 0 8 0M4 26.5q4-3.6 8 0t8 0 8 0"/></svg>'
 
-/** Its URL, for which a browser sends no request. */
+/** The URL of the mark, for which a browser sends no request. */
 export const markUrl = `data:image/svg+xml,${encodeURIComponent(drawing)}`
