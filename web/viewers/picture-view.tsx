@@ -1,6 +1,6 @@
 /** A picture, with the way to the pictures beside it: by buttons and the arrow keys. */
 import { ChevronLeft, ChevronRight } from 'lucide-preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import { Link, useLocation } from 'wouter-preact'
 import { addressOf } from '../components/places.ts'
 import { textsOf } from '../texts/texts.ts'
@@ -43,7 +43,8 @@ export default function PictureView({ path, source, name }: PictureViewProps) {
 /** The arrow keys lead to the neighbours, except in fields and dialogs, which use them themselves. */
 function useArrowKeys(previous: string | undefined, next: string | undefined): void {
   const [, navigate] = useLocation()
-  useEffect(() => {
+  // With the links that are shown: after the paint, the first key could be lost.
+  useLayoutEffect(() => {
     function onKeyDown({ key, target, altKey, ctrlKey, metaKey }: KeyboardEvent): void {
       if (altKey || ctrlKey || metaKey) return
       if (target instanceof Element && target.closest('input, select, textarea, dialog')) return
