@@ -78,21 +78,14 @@ export class Metrics {
       sums.bytes += event.bytes
       duration.observe({ protocol, direction }, event.seconds)
     })
-    const signIns = new Map<string, number>()
-    audit.on((event) => {
-      if (event.kind !== 'signin.ok') return
-      const by = provedBy(event)
-      signIns.set(by, (signIns.get(by) ?? 0) + 1)
-    })
-    new Counter({
+    const signIns = new Counter({
       name: 'tidegate_sign_ins_total',
       help: 'Sign-ins that succeeded, by what proved the user. One that each request repeats counts once an hour.',
       labelNames: ['by'] as const,
       registers,
-      collect() {
-        this.reset()
-        for (const [by, count] of signIns) this.inc({ by }, count)
-      },
+    })
+    audit.on((event) => {
+      if (event.kind === 'signin.ok') signIns.inc({ by: provedBy(event) })
     })
     const counts = new Map<string, { readonly labels: { kind: string; result: string }; count: number }>()
     audit.on(({ kind, result }) => {
