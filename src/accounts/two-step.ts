@@ -36,11 +36,16 @@ export class TwoStep {
    * checks a code, unless its session began with a proof that counts as two steps. Rejects as `checkCode`.
    */
   async assertSecondStep(
-    { userId, hasTwoStep }: Pick<Principal, 'userId' | 'hasTwoStep'>,
+    principal: Pick<Principal, 'userId' | 'hasTwoStep'>,
     proof: Pick<Credentials, 'code' | 'address'>,
   ): Promise<void> {
-    const user = this.admission.later(userId)
-    if (user.otpSecret !== '' && !hasTwoStep) await this.checkCode(user, proof)
+    const user = this.admission.later(principal.userId)
+    if (this.needsSecondStep(principal)) await this.checkCode(user, proof)
+  }
+
+  /** Whether `assertSecondStep` checks a code. */
+  needsSecondStep({ userId, hasTwoStep }: Pick<Principal, 'userId' | 'hasTwoStep'>): boolean {
+    return !hasTwoStep && (this.users.get(userId)?.otpSecret ?? '') !== ''
   }
 
   /** Turns off the two-step verification of a user, who has sent a code of it. Rejects as `enable` does. */

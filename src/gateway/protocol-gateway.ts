@@ -61,7 +61,10 @@ interface ProtocolAccounts extends Pick<Accounts, 'reload'> {
     'close' | 'delete' | 'find' | 'list' | 'principalOf' | 'signOut'
   >
   readonly lockedSignIns: Pick<Accounts['lockedSignIns'], 'list' | 'unlockNetwork' | 'unlockUser'>
-  readonly twoStep: Pick<Accounts['twoStep'], 'assertSecondStep' | 'disable' | 'enable' | 'renewRecoveryCodes'>
+  readonly twoStep: Pick<
+    Accounts['twoStep'],
+    'assertSecondStep' | 'disable' | 'enable' | 'needsSecondStep' | 'renewRecoveryCodes'
+  >
   readonly recoveryCodes: Pick<Accounts['recoveryCodes'], 'count'>
 }
 

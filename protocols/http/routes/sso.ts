@@ -152,10 +152,9 @@ export const ssoEndpoints = [
           return
         }
         const { principal, session } = await ownSession(api, context, method === 'link')
-        if (method === 'confirm') redirect(context, await begin(api, context, { method, after, session }))
-        else if (principal.hasTwoStep || accounts.users.get(principal.userId)?.otpSecret === '') {
-          redirect(context, await begin(api, context, { method, after, session }))
-        } else show(context, linkCodePage(baseUrl, after))
+        if (method === 'link' && accounts.twoStep.needsSecondStep(principal)) {
+          show(context, linkCodePage(baseUrl, after))
+        } else redirect(context, await begin(api, context, { method, after, session }))
       }),
   }),
   endpoint({
