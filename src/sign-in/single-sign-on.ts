@@ -138,8 +138,13 @@ export class SingleSignOn {
       await this.#accounts.link(userId, shown)
       const name = this.options.accounts.users.get(userId)?.username ?? ''
       const actor = { userId, name, protocol: 'http', address: browser.address, credential: `console:${id}` }
-      const facts = { actor, subject: name, fields: ['identity'], result: 'done' } as const
-      await this.options.audit.record({ kind: 'admin.user', ...facts })
+      await this.options.audit.record({
+        kind: 'admin.user',
+        actor,
+        subject: name,
+        fields: ['identity'],
+        result: 'done',
+      })
       return { method, after, kind: 'linked' }
     }
     if (method === 'get_sso_id') {
@@ -154,14 +159,10 @@ export class SingleSignOn {
       // Before an account is made or linked.
       if (method === 'confirm') await this.#assertOwn(answer, begun, browser)
       const identity = await this.#accounts.signedIn(facts, answer)
-      const authTime = answer.authTime?.getTime()
-      if (method === 'confirm') {
-        awaiting = { identityId: identity.id, authTime }
-        return this.#proved(awaiting, isTwoStep(answer.claims))
-      }
       // The code of the account, if one is asked, may come as late as the answer.
-      const reserved = await this.#sessions.reserve(identity.id, answer, new Date(this.#now() + 2 * pendingTime))
-      awaiting = { identityId: identity.id, authTime, reserved }
+      const end = new Date(this.#now() + 2 * pendingTime)
+      const reserved = method === 'confirm' ? undefined : await this.#sessions.reserve(identity.id, answer, end)
+      awaiting = { identityId: identity.id, authTime: answer.authTime?.getTime(), reserved }
       return this.#proved(awaiting, isTwoStep(answer.claims))
     }
     return this.#signIn(begun, browser, { kind: facts.kind, prove }, () => awaiting)

@@ -29,12 +29,14 @@ export function openerPage(fields: Readonly<Record<string, string>>): Page {
   }
 }
 
+/** The policy of pages that no site may show in a frame (Content Security Policy Level 3). */
+const policy = `${pageHeaders['Content-Security-Policy']}; frame-ancestors 'none'`
+
 /** Asks whether a sign-in shall begin that another site has led the browser to. `address`: where it begins. */
 export function confirmPage(address: string): Page {
   const question = `<h1>Sign in?</h1>
 <p>Another site has led you here. Go on if you want to sign in to this one.</p>
 <p><a href="${forAttribute(address)}">Sign in</a></p>`
-  const policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
   return {
     headers: { ...pageHeaders, ...secretHeaders, 'Content-Security-Policy': policy },
     body: pageOf('Sign in?', question),
@@ -45,12 +47,7 @@ export function confirmPage(address: string): Page {
 export function leadingPage(address: string): Page {
   const link = `<p><a href="${forAttribute(address)}">Go on at the provider</a></p>`
   return {
-    headers: {
-      ...pageHeaders,
-      ...secretHeaders,
-      'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-      Refresh: `0; url=${address}`,
-    },
+    headers: { ...pageHeaders, ...secretHeaders, 'Content-Security-Policy': policy, Refresh: `0; url=${address}` },
     body: pageOf('Go on at the provider', link),
   }
 }
@@ -68,9 +65,8 @@ ${hidden.join('\n')}
 <p><label>Code <input name="otp_code" autocomplete="one-time-code" required autofocus></label></p>
 <p><button>Go on</button></p>
 </form>`
-  const policy = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"
   return {
-    headers: { ...pageHeaders, ...secretHeaders, 'Content-Security-Policy': policy },
+    headers: { ...pageHeaders, ...secretHeaders, 'Content-Security-Policy': `${policy}; form-action 'self'` },
     body: pageOf('Two-step verification', form),
   }
 }
