@@ -1,42 +1,41 @@
 /** The choices of `appearance.ts`. */
 import { textsOf } from '../texts/texts.ts'
-import { rows, scheme } from './appearance.ts'
+import { rows, scheme, type Choice } from './appearance.ts'
 
 const texts = textsOf('common')
 
 export function AppearanceFields() {
   return (
     <>
-      <label class="language">
-        {texts.colors}
-        <select
-          value={scheme.chosen.value}
-          onChange={({ currentTarget: { selectedIndex } }) => {
-            scheme.chosen.value = scheme.values[selectedIndex] ?? 'system'
-          }}
-        >
-          {scheme.values.map((value) => (
-            <option key={value} value={value}>
-              {texts.schemes[value]}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label class="language">
-        {texts.rows}
-        <select
-          value={rows.chosen.value}
-          onChange={({ currentTarget: { selectedIndex } }) => {
-            rows.chosen.value = rows.values[selectedIndex] ?? 'compact'
-          }}
-        >
-          {rows.values.map((value) => (
-            <option key={value} value={value}>
-              {texts.rowHeights[value]}
-            </option>
-          ))}
-        </select>
-      </label>
+      <ChoiceField label={texts.colors} choice={scheme} valueTexts={texts.schemes} />
+      <ChoiceField label={texts.rows} choice={rows} valueTexts={texts.rowHeights} />
     </>
+  )
+}
+
+interface ChoiceFieldProps<Value extends string> {
+  readonly label: string
+  readonly choice: Choice<Value>
+  readonly valueTexts: Readonly<Record<Value, string>>
+}
+
+function ChoiceField<Value extends string>({ label, choice, valueTexts }: ChoiceFieldProps<Value>) {
+  const { values, chosen } = choice
+  return (
+    <label class="language">
+      {label}
+      <select
+        value={chosen.value}
+        onChange={({ currentTarget: { selectedIndex } }) => {
+          chosen.value = values[selectedIndex] ?? values[0]
+        }}
+      >
+        {values.map((value) => (
+          <option key={value} value={value}>
+            {valueTexts[value]}
+          </option>
+        ))}
+      </select>
+    </label>
   )
 }

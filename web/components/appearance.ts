@@ -1,8 +1,8 @@
 /** How the console looks in this browser, as the user has chosen: its colors, and the height of rows. */
 import { effect, signal, type Signal } from '@preact/signals'
 
-interface Choice<Value extends string> {
-  readonly values: readonly Value[]
+export interface Choice<Value extends string> {
+  readonly values: readonly [Value, ...Value[]]
   readonly chosen: Signal<Value>
 }
 
