@@ -4,9 +4,12 @@ import type { Key } from '../api/keys.ts'
 import { queryClient } from '../api/queries.ts'
 import { reporting } from './notices.tsx'
 
-/** The result of `load`, shown under this key until `changed` is called with it. */
-export function useRows<Rows>(key: Key, load: () => Promise<Rows>) {
-  return useQuery({ queryKey: key, queryFn: load })
+/**
+ * The result of `load`, shown under this key until `changed` is called with it. `pollInterval`: the milliseconds after
+ * which it is loaded again, for rows that the server changes by itself.
+ */
+export function useRows<Rows>(key: Key, load: () => Promise<Rows>, pollInterval: number | false = false) {
+  return useQuery({ queryKey: key, queryFn: load, refetchInterval: pollInterval })
 }
 
 /** Loads the rows again. */

@@ -23,6 +23,8 @@ const texts = textsOf('common', 'files', 'webhooks')
 
 /** Kinds and paths that a row names. */
 const mostNamed = 4
+/** Milliseconds between two requests: deliveries change what waits and what is on. */
+const pollInterval = 3000
 
 /** A dialog about one of the webhooks. */
 interface OpenDialog {
@@ -31,7 +33,7 @@ interface OpenDialog {
 }
 
 export function WebhooksPage() {
-  const { data, error, refetch } = useRows(keys.webhooks, () => get('/api/admin/webhook/list'))
+  const { data, error, refetch } = useRows(keys.webhooks, () => get('/api/admin/webhook/list'), pollInterval)
   const [dialog, setDialog] = useState<OpenDialog | 'new'>()
   const [secret, setSecret] = useState<string>()
   const { webhooks } = texts
