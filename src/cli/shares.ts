@@ -15,16 +15,18 @@ import { Grants } from '../tree/grants.js'
 import { inDataFolder, withCommonOptions, type CommonFlags, type DataFolder } from './data-folder.js'
 import { kindOnDisk } from './local-files.js'
 import { formatTable, print } from './output.js'
-import { readPassword, type PasswordFlags } from './password.js'
+import { readPassword } from './password.js'
 import { madeShare } from './recording.js'
 import { treePath } from './tree-path.js'
 import { findUser, parseTime } from './users.js'
 
-interface FieldFlags extends CommonFlags, PasswordFlags {
+interface FieldFlags extends CommonFlags {
   readonly user?: string
   readonly mode?: ShareMode
+  readonly randomCode?: boolean
+  readonly codeStdin?: boolean
   /** false: the share has no code. */
-  readonly password?: boolean
+  readonly code?: boolean
   readonly expires?: string
   readonly visits?: string
   readonly allowFrom?: string
@@ -106,7 +108,7 @@ export function addShareCommands(program: Command): void {
 
   withFieldOptions(withCommonOptions(share.command('edit <id>')))
     .description('change what is given, and leave the rest; it is in force at once')
-    .option('--no-password', 'visitors need no code')
+    .option('--no-code', 'visitors need no code')
     .option('--no-webdav', 'visitors cannot open it as a drive')
     .option('--paths <paths...>', 'the files and folders, in place of those that it has')
     .option('--visited <count>', 'the number of visits until now; 0 begins anew')
@@ -171,8 +173,8 @@ export function addShareCommands(program: Command): void {
 function withFieldOptions(command: Command): Command {
   return command
     .addOption(new Option('--mode <mode>', 'what visitors may do; a new share is one to read').choices(shareModes))
-    .option('--random', 'visitors need a code: generate one and print it')
-    .option('--password-stdin', 'visitors need a code: read it from the first line of standard input')
+    .option('--random-code', 'visitors need a code: generate one and print it')
+    .option('--code-stdin', 'visitors need a code: read it from the first line of standard input')
     .option('--expires <time>', 'when it ends (RFC 3339), or "never"')
     .option('--visits <count>', 'how many visits there may be, or "any"')
     .option('--allow-from <list>', 'comma-separated addresses and networks of visitors, or "any"')
@@ -201,13 +203,15 @@ async function changesOf(
 ): Promise<{ readonly changes: Partial<ShareFields>; readonly generatedCode: string | undefined }> {
   const { mode, expires, visits, allowFrom, webdav, uploadMaxBytes, uploadMaxFiles } = flags
   const { remark, readme, header, orderBy, orderDirection, extractFolder } = flags
-  const asked = [flags.random === true, flags.passwordStdin === true, flags.password === false]
+  const { randomCode = false, codeStdin = false } = flags
+  const asked = [randomCode, codeStdin, flags.code === false]
   if (asked.filter(Boolean).length > 1) {
-    throw invalid('give only one of --random, --password-stdin and --no-password')
+    throw invalid('give only one of --random-code, --code-stdin and --no-code')
   }
-  const read = flags.random === true || flags.passwordStdin === true ? await readPassword(flags) : undefined
-  if (read?.password === '') throw invalid('the code is empty: for none, give no option for it, or --no-password')
-  const code = flags.password === false ? '' : read?.password
+  const read =
+    randomCode || codeStdin ? await readPassword({ random: randomCode, passwordStdin: codeStdin }) : undefined
+  if (read?.password === '') throw invalid('the code is empty: for none, give no option for it, or --no-code')
+  const code = flags.code === false ? '' : read?.password
   const given = {
     ...{ mode, code, webdav, remark, readme, header, orderBy, orderDirection, extractFolder },
     maxVisits: visits === undefined ? undefined : countOf('--visits', visits, 1),

@@ -67,7 +67,7 @@ void t.test('share commands take effect in a running daemon, and are judged as t
   })
 
   const limits = ['--visits', '2', '--expires', '2100-01-01T00:00:00Z', '--allow-from', '::1, 127.0.0.0/8']
-  const full = await share(['add', '/ann/docs', '/ann/docs/a.txt', '--user', 'ann', '--random', ...limits])
+  const full = await share(['add', '/ann/docs', '/ann/docs/a.txt', '--user', 'ann', '--random-code', ...limits])
   t.match(full, {
     link: `/@s/${full.id}`,
     creator: 'ann',
@@ -85,13 +85,13 @@ void t.test('share commands take effect in a running daemon, and are judged as t
   t.equal(await visit(full.id, full.pwd), 'docs,a.txt')
 
   const edited = await share(
-    ['edit', full.id, '--password-stdin', '--paths', '/ann/docs/a.txt', '--visits', 'any', '--webdav'],
+    ['edit', full.id, '--code-stdin', '--paths', '/ann/docs/a.txt', '--visits', 'any', '--webdav'],
     'tide\n',
   )
   t.match(edited, { pwd: 'tide', files: ['/ann/docs/a.txt'], max_accessed: 0, accessed: 1, webdav: true })
   t.ok(await shows(full.id, 'not a folder', 'tide'), 'the daemon knows the new code, and that it is a file')
   const reset = [
-    '--no-password',
+    '--no-code',
     '--no-webdav',
     '--expires',
     'never',
@@ -117,7 +117,7 @@ void t.test('share commands take effect in a running daemon, and are judged as t
   )
   t.match(await run(['share', 'enable', 'docs']), { status: 0, out: 'the share docs is enabled\n' })
   t.ok(await shows('docs', 'a.txt'))
-  const drop = ['edit', 'docs', '--password-stdin', '--mode', 'upload', '--upload-max-bytes', '1000']
+  const drop = ['edit', 'docs', '--code-stdin', '--mode', 'upload', '--upload-max-bytes', '1000']
   t.match(await share(drop, 'a secret\n'), { upload_max_bytes: 1000 })
   t.ok(await shows('docs', '', 'a secret'), 'visitors who upload see nothing')
   t.notMatch((await run(['share', 'list', '--json'])).out, 'a secret')
@@ -162,7 +162,7 @@ void t.test('share commands take effect in a running daemon, and are judged as t
       [add('ann/docs'), 2, /ann\/docs is not a path of the tree/],
       [add('/ann/docs', '--expires', '2001-01-01T00:00:00Z'), 2, /is past/],
       [add('/ann/docs', '--visits', '0'), 2, /--visits is a number of 1 or more, or "any"/],
-      [['edit', 'docs', '--random', '--no-password'], 2, /give only one of/],
+      [['edit', 'docs', '--random-code', '--no-code'], 2, /give only one of/],
       [['show', 'none'], 1, /there is no share none/],
     ] as const) {
       t.match(await run(['share', ...words]), { status, out: '', err }, words.join(' '))
