@@ -44,4 +44,7 @@ void t.test('release notes are the subjects of commits that users notice, by kin
   commit(`api: no mistake\n\nThis reverts commit ${hash}. Why.\n\nChangelog: none`)
   const { stdout } = spawnSync(resolve('.ci/release-notes'), { cwd, encoding: 'utf8' })
   t.equal(stdout, '### Added\n\n- webdav: a beginning\n\n### Fixed\n\n- sftp: an end\n- api: another end\n\n')
+  await writeFile(join(cwd, 'CHANGELOG.md'), `# Changelog\n\n<!-- The last commit whose lines are here: ${hash} -->\n`)
+  commit('api: a third end\n\nWhy.\n\nChangelog: fixed')
+  t.equal(notes(), '### Fixed\n\n- api: a third end\n\n', 'with the last commit of the change log: those after it')
 })
