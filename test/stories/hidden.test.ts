@@ -211,6 +211,9 @@ void t.test('the HTTP API does not list, find or count a hidden entry, and rejec
     ['fs/copy', { src_dir: '/ruled', dst_dir: '/open', names: ['secret.txt'] }],
     ['fs/remove', { dir: '/ruled', names: ['secret.txt'] }],
   ] as const) {
-    t.match(await call(path, fields), { code: 403, message: denied }, `${path} ${JSON.stringify(fields)}`)
+    const answer = await call(path, fields)
+    t.match(answer, { code: 403, message: denied }, `${path} ${JSON.stringify(fields)}`)
+    const absent = JSON.parse(JSON.stringify(fields).replaceAll('secret', 'secret absent')) as typeof fields
+    t.strictSame(await call(path, absent), answer, `${path}: a name that the rule hides, where nothing is`)
   }
 })
