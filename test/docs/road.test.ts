@@ -107,7 +107,7 @@ void t.test('the list of a PUT has the files that run for one', { skip: withoutN
   if (edits.length > 0) t.fail(`${page}, list ‘On the way of a PUT’: ${edits.join('; ')}`)
 })
 
-void t.test('the lists of the ways name types that exist, and that of a PUT at most 14', (t) => {
+void t.test('the lists of the ways name types that exist, and that of a PUT at most 12', (t) => {
   const folders = ['src', 'protocols', 'drivers']
   const files = folders.flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
@@ -125,7 +125,7 @@ void t.test('the lists of the ways name types that exist, and that of a PUT at m
     for (const file of items.flatMap((item) => item.files)) t.ok(files.includes(file), `${way}: ${file}`)
   }
   const met = itemsOf('a PUT').flatMap(({ names }) => names)
-  t.ok(met.length <= 14, `${met.length} names`)
+  t.ok(met.length <= 12, `${met.length} names`)
   t.end()
 })
 
