@@ -351,7 +351,7 @@ const abilities: Readonly<Record<OptionalOf<Driver>, true>> = {
   realPath: true,
   look: true,
   identities: true,
-  revision: true,
+  folderRevision: true,
   directUrl: true,
   thumbnail: true,
   usage: true,

@@ -251,7 +251,7 @@ class Local implements Driver {
     }
   }
 
-  revision(path: Path, { signal }: CallOptions = {}): Promise<string> {
+  folderRevision(path: Path, { signal }: CallOptions = {}): Promise<string> {
     return this.#run(signal, async () => {
       const folder = await this.#root.folder(path)
       try {

@@ -264,7 +264,7 @@ export class MemoryDriver implements Driver {
     node.version = ++this.#versions
   }
 
-  async revision(path: Path, { signal }: CallOptions = {}): Promise<string> {
+  async folderRevision(path: Path, { signal }: CallOptions = {}): Promise<string> {
     throwIfAborted(signal)
     const node = this.#existing(path)
     if (node.kind !== 'folder') throw new GatewayError('not_folder')

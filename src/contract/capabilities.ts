@@ -1,8 +1,11 @@
-/** What the optional methods of `Driver` take and return: handles, uploads, direct URLs, thumbnails, downloads. */
+/**
+ * What the optional methods of `Driver` take and return, and those of its methods that few drivers have: resumable
+ * uploads, links, and downloads by the backend.
+ */
 import type { Readable } from 'node:stream'
 import type { CallOptions, Source, WriteOptions } from './call-options.js'
 import type { Driver } from './driver.js'
-import type { Entry } from './entry.js'
+import type { Entry, FileIdentity } from './entry.js'
 import type { GatewayError } from '../base/errors.js'
 import type { Path } from '../base/path.js'
 
@@ -186,4 +189,58 @@ export interface RemoteDownloadQuery {
 export interface RemoveDownloadOptions extends CallOptions {
   /** Removes what the download has stored too. */
   readonly withFiles?: boolean | undefined
+}
+
+/** Uploads whose bytes the backend keeps until they are complete: both methods or neither. */
+export interface ResumableUploads {
+  /**
+   * Starts or resumes an upload whose received bytes survive the process. Rejects as `write` does before it reads the
+   * source, and with `unsupported` if this upload could not be resumable.
+   */
+  upload(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload>
+  /** Discards the upload of this token, which must not be in use. An unknown token is not an error. */
+  dropUpload(token: string, options?: CallOptions): Promise<void>
+}
+
+/** Symlinks, and several names of one file. A driver may have any of these methods. */
+export interface Links {
+  /**
+   * Resolves every symlink in the parents of `path`; with `last`, also in its last segment. A dangling symlink resolves
+   * to the path that does not exist; names below that are appended. A symlink of a loop is returned unresolved. Rejects
+   * with `denied` if a symlink leads outside the driver. Required of a backend that follows symlinks.
+   */
+  realPath(path: Path, options?: CallOptions & { readonly last?: boolean | undefined }): Promise<Path>
+  /**
+   * The text of a symlink. An absolute text is a path of the driver. Rejects with `invalid` if the path is not a
+   * symlink, and with `denied` if it leads outside the driver.
+   */
+  readSymlink(path: Path, options?: CallOptions): Promise<string>
+  /**
+   * Creates a symlink with the text `target`, which need not exist. Rejects with `exists` if the name is taken, and
+   * with `denied` if the target is outside the driver.
+   */
+  symlink(path: Path, target: string, options?: CallOptions): Promise<void>
+  /** Sets the time of a symlink and not of its target. Rejects with `invalid` if the path is not a symlink. */
+  setSymlinkTime(path: Path, modified: Date, options?: CallOptions): Promise<void>
+  /** Gives a file a second name. Rejects with `is_folder` for a folder, and with `exists` if `to` is taken. */
+  hardLink(from: Path, to: Path, options?: CallOptions): Promise<void>
+  /**
+   * The identities of all files and folders that a change of the entry at `path` would modify, after following
+   * symlinks. For backends whose files may be reachable by more than one path of one mount.
+   */
+  identities(path: Path, options?: CallOptions): Promise<readonly FileIdentity[]>
+}
+
+/** Downloads from the internet by the backend itself: all or none, and the type has `facts.downloadTool`. */
+export interface RemoteDownloads {
+  /**
+   * Makes the backend download `address` into a folder. Resolves to the id of the download. Rejects with `exists` if
+   * the backend already lists a download of this address, with `invalid` if it cannot download this address, and with
+   * `no_space` if no space or quota is left.
+   */
+  addDownload(folder: Path, address: string, options?: CallOptions): Promise<string>
+  /** Searches all that the backend lists. Resolves to undefined if it lists no such download into this folder. */
+  findDownload(folder: Path, query: RemoteDownloadQuery, options?: CallOptions): Promise<RemoteDownload | undefined>
+  /** Stops a download and removes it from the backend's list. An unknown id is not an error. */
+  removeDownload(folder: Path, id: string, options?: RemoveDownloadOptions): Promise<void>
 }

@@ -22,11 +22,11 @@
 import type { Readable } from 'node:stream'
 import type * as call from './call-options.js'
 import type * as types from './capabilities.js'
-import type { Entry, FileIdentity } from './entry.js'
+import type { Entry } from './entry.js'
 import type { Path } from '../base/path.js'
 import type { Traits } from './traits.js'
 
-export interface Driver {
+export interface Driver extends Partial<types.ResumableUploads>, Partial<types.Links>, Partial<types.RemoteDownloads> {
   /** Traits of this mount, overriding those of its type. */
   readonly traits?: Partial<Traits>
 
@@ -92,8 +92,8 @@ export interface Driver {
    * symlinks. The mode becomes that of `settableMode`.
    */
   setAttributes?(path: Path, to: types.Attributes, options?: call.CallOptions): Promise<void>
-  /** Revision of a folder: differs when a name was added or removed. It decides whether a cached listing is valid. */
-  revision?(path: Path, options?: call.CallOptions): Promise<string>
+  /** Differs when a name was added to a folder or removed from it: whether a cached listing is valid. */
+  folderRevision?(path: Path, options?: call.CallOptions): Promise<string>
   /** The backend's own URL of the file, and its expiry. If it is bound to a client, the trait `urlsBoundTo` says so. */
   directUrl?(path: Path, options?: types.DirectUrlOptions): Promise<types.DirectUrl>
   /**
@@ -103,58 +103,6 @@ export interface Driver {
   thumbnail?(path: Path, kind: types.ThumbnailKind, options?: call.CallOptions): Promise<types.Thumbnail>
   /** How much space the backend has, and how much of it is used. */
   usage?(options?: call.CallOptions): Promise<types.Usage>
-
-  // Uploads whose bytes the backend keeps until they are complete: both methods or neither.
-  /**
-   * Starts or resumes an upload whose received bytes survive the process. Rejects as `write` does before it reads the
-   * source, and with `unsupported` if this upload could not be resumable.
-   */
-  upload?(path: Path, plan: types.UploadPlan, options?: call.WriteOptions): Promise<types.Upload>
-  /** Discards the upload of this token, which must not be in use. An unknown token is not an error. */
-  dropUpload?(token: string, options?: call.CallOptions): Promise<void>
-
-  // Symlinks, and several names of one file.
-  /**
-   * Resolves every symlink in the parents of `path`; with `last`, also in its last segment. A dangling symlink resolves
-   * to the path that does not exist; names below that are appended. A symlink of a loop is returned unresolved. Rejects
-   * with `denied` if a symlink leads outside the driver. Required of a backend that follows symlinks.
-   */
-  realPath?(path: Path, options?: call.CallOptions & { readonly last?: boolean | undefined }): Promise<Path>
-  /**
-   * The text of a symlink. An absolute text is a path of the driver. Rejects with `invalid` if the path is not a
-   * symlink, and with `denied` if it leads outside the driver.
-   */
-  readSymlink?(path: Path, options?: call.CallOptions): Promise<string>
-  /**
-   * Creates a symlink with the text `target`, which need not exist. Rejects with `exists` if the name is taken, and
-   * with `denied` if the target is outside the driver.
-   */
-  symlink?(path: Path, target: string, options?: call.CallOptions): Promise<void>
-  /** Sets the time of a symlink and not of its target. Rejects with `invalid` if the path is not a symlink. */
-  setSymlinkTime?(path: Path, modified: Date, options?: call.CallOptions): Promise<void>
-  /** Gives a file a second name. Rejects with `is_folder` for a folder, and with `exists` if `to` is taken. */
-  hardLink?(from: Path, to: Path, options?: call.CallOptions): Promise<void>
-  /**
-   * The identities of all files and folders that a change of the entry at `path` would modify, after following
-   * symlinks. For backends whose files may be reachable by more than one path of one mount.
-   */
-  identities?(path: Path, options?: call.CallOptions): Promise<readonly FileIdentity[]>
-
-  // Downloads from the internet by the backend itself: all or none, and the type has `facts.downloadTool`.
-  /**
-   * Makes the backend download `address` into a folder. Resolves to the id of the download. Rejects with `exists` if
-   * the backend already lists a download of this address, with `invalid` if it cannot download this address, and with
-   * `no_space` if no space or quota is left.
-   */
-  addDownload?(folder: Path, address: string, options?: call.CallOptions): Promise<string>
-  /** Searches all that the backend lists. Resolves to undefined if it lists no such download into this folder. */
-  findDownload?(
-    folder: Path,
-    query: types.RemoteDownloadQuery,
-    options?: call.CallOptions,
-  ): Promise<types.RemoteDownload | undefined>
-  /** Stops a download and removes it from the backend's list. An unknown id is not an error. */
-  removeDownload?(folder: Path, id: string, options?: types.RemoveDownloadOptions): Promise<void>
 
   // The life of a driver.
   /**

@@ -11,7 +11,7 @@ import type { DriverLog } from '../base/log.js'
 import { nameOf, parentOf, reservedPrefix, within, type Path } from '../base/path.js'
 import { compilePatterns, globSource, maxSteps, patternLines, stepsOf, type Pattern } from '../base/patterns.js'
 import type { StorageRow } from '../database/tables/storages.js'
-import type { Backend } from './backend.js'
+import type { GuardedDriver } from './guarded-driver.js'
 import { undefinedIfUnsupported } from './fallbacks/fallbacks.js'
 import { ListingCache, type CacheItem, type ListingBudget, type ReadListing } from './listing-cache.js'
 import { sortedInTurns, type Order } from './sorting.js'
@@ -65,7 +65,7 @@ interface Load {
 
 interface ListingsDependencies {
   readonly row: StorageRow
-  readonly backend: Pick<Backend, 'can' | 'stat' | 'revision'>
+  readonly driver: Pick<GuardedDriver, 'can' | 'stat' | 'folderRevision'>
   /** See `Traits`. */
   readonly listsInOrder: boolean
   readonly budget: ListingBudget
@@ -130,7 +130,7 @@ export class Listings {
       if (cached.revision === undefined) {
         if (this.#fresh(path)) return listingOf(cached)
       } else if (this.#isEnough(cached, options)) {
-        const revision = await this.#revision(path, options)
+        const revision = await this.#folderRevision(path, options)
         if (revision === cached.revision) return listingOf(cached, false)
       }
     }
@@ -144,9 +144,9 @@ export class Listings {
     return order.by === 'name' || Date.now() < readAt + orderLifetime
   }
 
-  async #revision(path: Path, options: CallOptions): Promise<string | undefined> {
-    const { backend } = this.#dependencies
-    return undefinedIfUnsupported(backend.can('revision') && backend.revision(path, options))
+  async #folderRevision(path: Path, options: CallOptions): Promise<string | undefined> {
+    const { driver } = this.#dependencies
+    return undefinedIfUnsupported(driver.can('folderRevision') && driver.folderRevision(path, options))
   }
 
   /** Joins or starts the load of a folder. The load is canceled when its last caller has aborted. */
@@ -192,7 +192,7 @@ export class Listings {
 
   async #collect(path: Path, signal: AbortSignal, refresh: boolean, load: () => Load): Promise<FolderListing> {
     const isStale = () => load().stale
-    const revision = await this.#revision(path, { signal })
+    const revision = await this.#folderRevision(path, { signal })
     const readAt = Date.now()
     const all: Entry[] = []
     const known = this.#cache.lookup(path)
@@ -248,9 +248,10 @@ export class Listings {
    * resolution before.
    */
   async #isCacheable(path: Path, revision: string, readAt: number, signal: AbortSignal): Promise<boolean> {
-    const folder = await this.#dependencies.backend.stat(path, { signal })
+    const folder = await this.#dependencies.driver.stat(path, { signal })
     return (
-      folder.modified.getTime() < readAt - revisionResolution && (await this.#revision(path, { signal })) === revision
+      folder.modified.getTime() < readAt - revisionResolution &&
+      (await this.#folderRevision(path, { signal })) === revision
     )
   }
 

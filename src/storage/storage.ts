@@ -43,7 +43,7 @@ import { childOf, nameOf, parentOf, root, under, type Path } from '../base/path.
 import type { StorageRow } from '../database/tables/storages.js'
 import type { FileRecords, Store } from '../database/tables.js'
 import { AttributeOverlay } from './fallbacks/attribute-overlay.js'
-import { Backend } from './backend.js'
+import { GuardedDriver } from './guarded-driver.js'
 import type { Bandwidth } from './bandwidth.js'
 import { DirectUrlCache } from './direct-url-cache.js'
 import type { Events } from './events.js'
@@ -114,7 +114,7 @@ export class Storage {
   readonly traits: Traits
   /** The records about its files, which are as durable as the files. */
   readonly records: FileRecords
-  readonly #backend: Backend
+  readonly #driver: GuardedDriver
   readonly #isMountAncestor: StorageDependencies['isMountAncestor']
   readonly #knowsEntries: boolean
   readonly #spool: Spool
@@ -130,7 +130,7 @@ export class Storage {
     this.mountPoint = dependencies.mountPoint
     this.traits = { ...defaultTraits, ...dependencies.traits, ...dependencies.driver.traits }
     this.records = this.traits.durable ? dependencies.store : dependencies.store.relaxed
-    this.#backend = new Backend({
+    this.#driver = new GuardedDriver({
       ...dependencies,
       traits: this.traits,
       folders: this.records.folders,
@@ -141,13 +141,13 @@ export class Storage {
     this.#spool = dependencies.spool
     this.#names = new ListableNames(dependencies.log)
     const { timeStep, keeps } = this.traits
-    const keepsNone = !this.#backend.can('setAttributes') || timeStep === Number.POSITIVE_INFINITY
+    const keepsNone = !this.#driver.can('setAttributes') || timeStep === Number.POSITIVE_INFINITY
     // Nobody sets the attributes of a read-only storage.
     const kept = !this.writable ? defaultTraits.keeps : keepsNone ? [] : keeps
     this.#attributes = new AttributeOverlay(this.records.attributes, timeStep, kept)
     this.#listings = new Listings({
       row: dependencies.row,
-      backend: this.#backend,
+      driver: this.#driver,
       listsInOrder: this.traits.listsInOrder,
       budget: dependencies.listings,
       log: dependencies.log,
@@ -171,7 +171,7 @@ export class Storage {
   }
 
   get writable(): boolean {
-    return this.#backend.can('write')
+    return this.#driver.can('write')
   }
 
   // Reading
@@ -179,8 +179,8 @@ export class Storage {
   async stat(path: Path, options: FreshStatOptions = {}): Promise<Entry> {
     // Another node may have changed the entry: only listings may be late.
     const mustAsk = options.ofSymlink === true || options.refresh === true || !this.#knowsEntries
-    const kept = this.#backend.can('revision') || mustAsk ? undefined : this.#listings.cachedEntry(path)
-    const entry = this.#names.check(path, kept ?? (await this.#backend.stat(path, options)))
+    const kept = this.#driver.can('folderRevision') || mustAsk ? undefined : this.#listings.cachedEntry(path)
+    const entry = this.#names.check(path, kept ?? (await this.#driver.stat(path, options)))
     return this.#attributes.needed ? this.#attributes.apply(this.treePath(path), entry) : entry
   }
 
@@ -226,7 +226,7 @@ export class Storage {
     path: Path,
     options: CallOptions & { readonly refresh?: boolean } = {},
   ): AsyncGenerator<readonly Entry[]> {
-    if (this.#backend.can('revision') || options.refresh === true) {
+    if (this.#driver.can('folderRevision') || options.refresh === true) {
       yield* this.#pagesOfDriver(path, options)
       return
     }
@@ -240,7 +240,7 @@ export class Storage {
   }
 
   #pagesOfDriver(path: Path, options: ListOptions): AsyncIterable<readonly Entry[]> {
-    const pages = this.#names.filterPages(path, this.#backend.pages(path, options))
+    const pages = this.#names.filterPages(path, this.#driver.pages(path, options))
     return this.#attributes.applyToPages(this.treePath(path), pages)
   }
 
@@ -264,7 +264,7 @@ export class Storage {
 
   async #readOnce(path: Path, range: ByteRange | undefined, options: ReadOptions): Promise<Readable> {
     const own = this.traits.ranges ? range : undefined
-    const bytes = await this.#backend.read(path, own, options)
+    const bytes = await this.#driver.read(path, own, options)
     return range === undefined || range === own ? bytes : streamRange(bytes, range)
   }
 
@@ -297,26 +297,26 @@ export class Storage {
       this.assertWritable()
       await this.#makeMountAncestor(path, options)
     }
-    if (!this.#backend.can('open')) return undefined
+    if (!this.#driver.can('open')) return undefined
     const changes = mode === 'read' ? undefined : this.#changes.ofHandle(path, mode, options)
-    return undefinedIfUnsupported(this.#backend.open(path, mode, options, changes))
+    return undefinedIfUnsupported(this.#driver.open(path, mode, options, changes))
   }
 
   async readSymlink(path: Path, options: CallOptions = {}): Promise<string> {
-    return this.#backend.readSymlink(path, options)
+    return this.#driver.readSymlink(path, options)
   }
 
   /** The path without symlinks; see `Driver.realPath`. */
   async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
-    return this.#backend.can('realPath') ? this.#backend.realPath(path, options) : path
+    return this.#driver.can('realPath') ? this.#driver.realPath(path, options) : path
   }
 
   /** The path without symlinks, and the entry at it, in one call of the driver if possible. */
   async look(path: Path, options: CallOptions = {}): Promise<LookupResult> {
-    const backend = this.#backend
+    const driver = this.#driver
     // Without `revision`, `stat` may find the entry in a cached listing.
-    const canLook = backend.can('revision') && backend.can('look')
-    const look = await undefinedIfUnsupported(canLook && backend.look(path, options))
+    const canLook = driver.can('folderRevision') && driver.can('look')
+    const look = await undefinedIfUnsupported(canLook && driver.look(path, options))
     if (!look) return lookBySteps(this, path, options)
     if (!look.entry || !this.#attributes.needed) return look
     return { path: look.path, entry: await this.#attributes.apply(this.treePath(look.path), look.entry) }
@@ -324,48 +324,48 @@ export class Storage {
 
   /** The files and folders that a change of the entry at `path` would modify; see `Driver.identities`. */
   async identities(path: Path, options: CallOptions = {}): Promise<readonly FileIdentity[]> {
-    const backend = this.#backend
-    const own = await undefinedIfUnsupported(backend.can('identities') && backend.identities(path, options))
+    const driver = this.#driver
+    const own = await undefinedIfUnsupported(driver.can('identities') && driver.identities(path, options))
     return own ?? [identityByPath(this, path)]
   }
 
   /** Whether the backend has URLs of its own for files. */
   get hasDirectUrls(): boolean {
-    return this.#backend.can('directUrl')
+    return this.#driver.can('directUrl')
   }
 
   /** The backend's own URL of the file, for this client; undefined if it has none. */
   async directUrl(path: Path, options: DirectUrlOptions = {}): Promise<DirectUrl | undefined> {
     if (!this.hasDirectUrls) return undefined
     const client = Object.fromEntries(this.traits.urlsBoundTo.map((part) => [part, options[part]]))
-    const ask = () => undefinedIfUnsupported(this.#backend.directUrl(path, client))
+    const ask = () => undefinedIfUnsupported(this.#driver.directUrl(path, client))
     return untilAborted(this.#directUrls.get(path, ask, client), options.signal)
   }
 
   /** As `Driver.thumbnail`; undefined if none can be made of this file. */
   thumbnail(path: Path, kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail | undefined> {
-    return undefinedIfUnsupported(this.#backend.thumbnail(path, kind, options))
+    return undefinedIfUnsupported(this.#driver.thumbnail(path, kind, options))
   }
 
   async usage(options: CallOptions = {}): Promise<Usage> {
-    return this.#backend.usage(options)
+    return this.#driver.usage(options)
   }
 
   /** As `usage`; undefined if the backend does not report it. */
   usageOrUndefined(options: CallOptions = {}): Promise<Usage | undefined> {
-    return undefinedIfUnsupported(this.#backend.usage(options))
+    return undefinedIfUnsupported(this.#driver.usage(options))
   }
 
   /** As `usageOrUndefined`; undefined also if the backend does not report it in time. */
   usageWithTimeout(): Promise<Usage | undefined> {
-    return this.#backend.can('usage') ? this.#usageProbe.usageWithTimeout() : Promise.resolve(undefined)
+    return this.#driver.can('usage') ? this.#usageProbe.usageWithTimeout() : Promise.resolve(undefined)
   }
 
   // Changing
 
   /** Rejects with `unsupported` if the driver is read-only. */
   assertWritable(): void {
-    this.#backend.assertCan('write')
+    this.#driver.assertCan('write')
   }
 
   async write(path: Path, source: Source, options: StorageWriteOptions = {}): Promise<Entry> {
@@ -376,33 +376,33 @@ export class Storage {
 
   async #send(path: Path, source: Source, { resumable, ...options }: StorageWriteOptions): Promise<Entry> {
     await this.#makeMountAncestor(path, options)
-    const backend = this.#backend
+    const driver = this.#driver
     const write = async () => {
-      const resume = resumable && (() => writeResumable(backend, this.row.id, [path, source], resumable, options))
-      const entry = resume && (await backend.withWriteSlot(resume, options))
-      return entry ?? backend.write(path, source, options)
+      const resume = resumable && (() => writeResumable(driver, this.row.id, [path, source], resumable, options))
+      const entry = resume && (await driver.withWriteSlot(resume, options))
+      return entry ?? driver.write(path, source, options)
     }
     return this.#changes.written(path, options, await this.#changes.attempt([path], write))
   }
 
   /** Discards a resumable upload; see `Driver.dropUpload`. */
   async dropUpload(token: string): Promise<void> {
-    await isSupported(this.#backend.dropUpload(token))
+    await isSupported(this.#driver.dropUpload(token))
   }
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    this.#backend.assertCan('mkdir')
+    this.#driver.assertCan('mkdir')
     await this.#makeMountAncestor(path, options)
-    await this.#changes.attempt([path], () => this.#backend.mkdir(path, options))
+    await this.#changes.attempt([path], () => this.#driver.mkdir(path, options))
     await this.#changes.folderMade(path)
   }
 
   /** Removes a file, a symlink or an empty folder. */
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    this.#backend.assertCan('remove')
-    await this.#changes.attempt([path], () => this.#backend.remove(path, options))
+    this.#driver.assertCan('remove')
+    await this.#changes.attempt([path], () => this.#driver.remove(path, options))
     await this.#changes.removed(path)
   }
 
@@ -419,7 +419,7 @@ export class Storage {
   }
 
   async #removeTreeByBackend(path: Path, options: CallOptions): Promise<boolean> {
-    const remove = () => isSupported(this.#backend.removeTree(path, options))
+    const remove = () => isSupported(this.#driver.removeTree(path, options))
     if (!(await this.#changes.attempt([path], remove))) return false
     await this.#changes.removed(path)
     return true
@@ -431,9 +431,9 @@ export class Storage {
    */
   async tryMove(from: Path, to: Path, options: CallOptions = {}): Promise<boolean> {
     this.assertWritable()
-    if (!this.#backend.can('move')) return false
+    if (!this.#driver.can('move')) return false
     await this.#makeMountAncestor(to, options)
-    const move = () => isSupported(this.#backend.move(from, to, options))
+    const move = () => isSupported(this.#driver.move(from, to, options))
     if (!(await this.#changes.attempt([from, to], move))) return false
     this.#changes.moved(from, to)
     return true
@@ -446,7 +446,7 @@ export class Storage {
   async copy(from: Path, to: Path, { source, resumable, ...options }: StorageCopyOptions = {}): Promise<void> {
     this.assertWritable()
     await this.#makeMountAncestor(to, options)
-    if (await this.#changes.attempt([to], () => isSupported(this.#backend.copy(from, to, options)))) {
+    if (await this.#changes.attempt([to], () => isSupported(this.#driver.copy(from, to, options)))) {
       const { modified, mode } = options
       const isGiven = modified !== undefined || mode !== undefined
       const store = async () => isGiven && this.#storeMissing(to, { modified, mode }, withPermissions)
@@ -457,7 +457,7 @@ export class Storage {
 
   /** Whether `copyFiles` may be possible from that storage. */
   takesFilesOf({ row }: Storage): boolean {
-    return this.#backend.can('copyFiles') && row.driver === this.row.driver
+    return this.#driver.can('copyFiles') && row.driver === this.row.driver
   }
 
   /** Copies small files of another storage, or of this one, into an existing folder; see `Driver.copyFiles`. */
@@ -466,8 +466,8 @@ export class Storage {
     options: CallOptions = {},
   ): Promise<readonly (Entry | undefined)[]> {
     this.assertWritable()
-    const source = bundle.source.#backend.driver
-    const copy = () => this.#backend.copyFiles({ ...bundle, source }, options)
+    const source = bundle.source.#driver.driver
+    const copy = () => this.#driver.copyFiles({ ...bundle, source }, options)
     const copies = await this.#changes.attempt([bundle.to], copy)
     return Promise.all(
       copies.map(async (copy, index) => {
@@ -505,7 +505,7 @@ export class Storage {
     if (to.modified === undefined && to.mode === undefined) return
     const attributes = this.#attributes
     await this.#changes.attempt([path], async () => {
-      const isSet = await isSupported(this.#backend.setAttributes(path, to, options))
+      const isSet = await isSupported(this.#driver.setAttributes(path, to, options))
       if (!isSet && attributes.kept.length > 0) {
         throw new GatewayError('unsupported', { reason: 'this storage cannot set attributes here' })
       }
@@ -533,35 +533,35 @@ export class Storage {
   /** Sets the time of a symlink itself; see `Driver.setSymlinkTime`. */
   async setSymlinkTime(path: Path, modified: Date, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    this.#backend.assertCan('setSymlinkTime')
-    await this.#changes.attempt([path], () => this.#backend.setSymlinkTime(path, modified, options))
+    this.#driver.assertCan('setSymlinkTime')
+    await this.#changes.attempt([path], () => this.#driver.setSymlinkTime(path, modified, options))
     this.#changes.changed(path)
   }
 
   async symlink(path: Path, target: string, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    this.#backend.assertCan('symlink')
+    this.#driver.assertCan('symlink')
     await this.#makeMountAncestor(path, options)
-    await this.#changes.attempt([path], () => this.#backend.symlink(path, target, options))
+    await this.#changes.attempt([path], () => this.#driver.symlink(path, target, options))
     this.#changes.changed(path)
   }
 
   async hardLink(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    this.#backend.assertCan('hardLink')
+    this.#driver.assertCan('hardLink')
     await this.#makeMountAncestor(to, options)
-    await this.#changes.attempt([to], () => this.#backend.hardLink(from, to, options))
+    await this.#changes.attempt([to], () => this.#driver.hardLink(from, to, options))
     this.#changes.changed(to)
   }
 
   // Downloads that the backend makes by itself; see `Driver.addDownload`
 
   get hasDownloads(): boolean {
-    return this.#backend.can('addDownload')
+    return this.#driver.can('addDownload')
   }
 
   addDownload(folder: Path, address: string, options: CallOptions = {}): Promise<string> {
-    return this.#backend.addDownload(folder, address, options)
+    return this.#driver.addDownload(folder, address, options)
   }
 
   /** Resolves to undefined also if the folder does not exist. */
@@ -570,11 +570,11 @@ export class Storage {
     query: RemoteDownloadQuery,
     options: CallOptions = {},
   ): Promise<RemoteDownload | undefined> {
-    return undefinedIfMissing(this.#backend.findDownload(folder, query, options))
+    return undefinedIfMissing(this.#driver.findDownload(folder, query, options))
   }
 
   async removeDownload(folder: Path, id: string, options: RemoveDownloadOptions = {}): Promise<void> {
-    await this.#backend.removeDownload(folder, id, options)
+    await this.#driver.removeDownload(folder, id, options)
     if (options.withFiles === true) this.changedElsewhere(folder)
   }
 
@@ -585,12 +585,12 @@ export class Storage {
 
   /** Removes what other nodes that have ended have staged. */
   async removeOrphans(): Promise<void> {
-    await isSupported(this.#backend.removeOrphans())
+    await isSupported(this.#driver.removeOrphans())
   }
 
   /** Aborts all writes, and resolves when they have removed what they have staged, or after some seconds. */
   endWrites(): Promise<void> {
-    return this.#backend.endWrites()
+    return this.#driver.endWrites()
   }
 
   /** Ends all writes, and closes the driver. */
@@ -598,6 +598,6 @@ export class Storage {
     await this.endWrites()
     this.#changes.close()
     this.#listings.close()
-    await this.#backend.close()
+    await this.#driver.close()
   }
 }

@@ -21,7 +21,7 @@ const skip = lacks('postgres', 'initdb')
 function slowType(delay: number): AnyDriverType {
   const backend = new MemoryDriver(0)
   const slow = altered(backend, {
-    revision: undefined,
+    folderRevision: undefined,
     open: undefined,
     write: async (path, source, options) => {
       await wait(delay)

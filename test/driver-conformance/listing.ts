@@ -1,4 +1,4 @@
-/** The contract of `pages()` and of `revision()` of a folder. */
+/** The contract of `pages()` and of `folderRevision()`. */
 import { at, isEmptied, listed, makeFolder, namesIn, put, refuses, without, type Run } from './subject.js'
 
 export async function listingTests(run: Run): Promise<void> {
@@ -69,10 +69,10 @@ export async function listingTests(run: Run): Promise<void> {
   })
 
   await run(
-    'revision() of a folder changes when a name is added or removed',
+    'folderRevision() changes when a name is added or removed',
     async (t, subject) => {
       const { driver } = subject
-      const revision = async () => driver.revision?.(at('/folder'))
+      const revision = async () => driver.folderRevision?.(at('/folder'))
       await makeFolder(subject, '/folder')
       const seen = [await revision()]
       await put(driver, '/folder/one', 'x')
@@ -83,8 +83,8 @@ export async function listingTests(run: Run): Promise<void> {
       await driver.remove(at('/folder/one'))
       seen.push(await revision())
       t.equal(new Set(seen).size, seen.length, 'each revision differs')
-      await refuses(t, async () => driver.revision?.(at('/none')), 'not_found', 'a missing folder')
+      await refuses(t, async () => driver.folderRevision?.(at('/none')), 'not_found', 'a missing folder')
     },
-    without('revision'),
+    without('folderRevision'),
   )
 }

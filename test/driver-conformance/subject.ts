@@ -16,7 +16,7 @@ import { GatewayError, toGatewayError, type ErrorCode } from '../../src/base/err
 import type { Path } from '../../src/base/path.js'
 import { ListableNames } from '../../src/storage/listable-names.js'
 import { sendAsNeeded, Spool } from '../../src/storage/fallbacks/spool.js'
-import { asDriver, newBackend } from '../storage/new-backend.js'
+import { asDriver, newGuardedDriver } from '../storage/new-guarded-driver.js'
 import { altered } from '../tree/tree-fixture.js'
 
 /** Changes of the backend by another program, of which the driver learns nothing. Paths are those of the driver. */
@@ -260,7 +260,7 @@ export function subjects(t: Test, candidate: Candidate, leftOut: LeftOut) {
 
 /** The driver behind what a storage adds to its calls, without the limit of concurrent calls. */
 function surrounded(driver: Driver, traits: Traits): Driver {
-  return asDriver(newBackend(driver, { ...traits, parallel: Infinity }))
+  return asDriver(newGuardedDriver(driver, { ...traits, parallel: Infinity }))
 }
 
 /** The driver as a storage writes to it: sources that lack what it needs are spooled, and hashed meanwhile. */

@@ -26,10 +26,13 @@ interface Limits {
 
 /** Storages that each lack something else. */
 const limits: Readonly<Record<string, Limits>> = {
-  Plain: { without: ['move', 'copy', 'removeTree', 'open', 'setAttributes', 'revision', 'usage'], unversioned: true },
+  Plain: {
+    without: ['move', 'copy', 'removeTree', 'open', 'setAttributes', 'folderRevision', 'usage'],
+    unversioned: true,
+  },
   Timeless: { traits: { timeStep: Number.POSITIVE_INFINITY }, unversioned: true, timeless: true },
   Objects: {
-    without: ['open', 'setAttributes', 'removeTree', 'revision'],
+    without: ['open', 'setAttributes', 'removeTree', 'folderRevision'],
     traits: { emptyFolders: false, timeStep: Number.POSITIVE_INFINITY, writeNeeds: 'size' },
   },
   Slow: {

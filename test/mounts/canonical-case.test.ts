@@ -166,7 +166,7 @@ void t.test('a copy that replaces a folder keeps members that differ from old on
 })
 
 void t.test('a change is visible under every spelling of the path at once', async (t) => {
-  const { fs } = await scene(t, { revision: undefined })
+  const { fs } = await scene(t, { folderRevision: undefined })
   t.equal((await fs.list(p('/disk/FOLDER'))).total, 1)
   await fs.write(p('/disk/folder/more'), sourceOf('x'))
   for (const spelling of ['Folder', 'FOLDER', 'folder']) t.equal((await fs.list(p(`/disk/${spelling}`))).total, 2)

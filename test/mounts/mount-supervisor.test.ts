@@ -467,7 +467,7 @@ void t.test('a change that a driver reports drops what is cached of it', async (
   const driverOf = async (env: DriverEnv) => {
     envs.push(env)
     env.changed(asPath('/before/it/is/open'))
-    return altered(memory, { revision: undefined })
+    return altered(memory, { folderRevision: undefined })
   }
   const tree = await newTree(t, { '/a': { driverOf } })
   const { storage } = tree.mounts.find(asPath('/a'))

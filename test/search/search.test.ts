@@ -192,7 +192,11 @@ onEveryEngine('an update finds changes by other programs, down to the given dept
 
 onEveryEngine('an update asks the backend, even if listings are cached', async (t, openIndex) => {
   const driver = await filled(['/a/x1'])
-  const tree = await newTree(t, { '/': { driverOf: async () => altered(driver, { revision: undefined }) } }, openIndex)
+  const tree = await newTree(
+    t,
+    { '/': { driverOf: async () => altered(driver, { folderRevision: undefined }) } },
+    openIndex,
+  )
   const { search } = tree.dependencies
   await build(tree)
   for (const path of ['/', '/a']) await tree.as().list(asPath(path))
@@ -211,7 +215,7 @@ onEveryEngine(
     const envs: DriverEnv[] = []
     const driverOf = async (env: DriverEnv) => {
       envs.push(env)
-      return altered(driver, { revision: undefined })
+      return altered(driver, { folderRevision: undefined })
     }
     const tree = await newTree(t, { '/': { driverOf } }, openIndex)
     const { search } = tree.dependencies

@@ -94,7 +94,7 @@ function slowDriver(calls: InFlight): Required<Driver> {
     identities: () => calls.during([]),
     symlink: () => calls.during(undefined),
     hardLink: () => calls.during(undefined),
-    revision: () => calls.during('revision'),
+    folderRevision: () => calls.during('folderRevision'),
     directUrl: () => calls.during({ url: 'http://localhost/x' }),
     thumbnail: () => calls.during({ type: 'image/png', bytes: Buffer.alloc(0) }),
     usage: () => calls.during({ total: 1, used: 0, free: 1 }),
@@ -146,7 +146,7 @@ const asking: Readonly<
   identities: (storage, at) => storage.identities(at),
   symlink: (storage, at) => storage.symlink(at, 'target'),
   hardLink: (storage, at) => storage.hardLink(at, y),
-  revision: (storage, at) => storage.list(at),
+  folderRevision: (storage, at) => storage.list(at),
   directUrl: (storage, at) => storage.directUrl(at),
   thumbnail: (storage, at) => storage.thumbnail(at, 'image'),
   usage: (storage) => storage.usage(),
@@ -190,7 +190,7 @@ void t.test('pages of concurrent listings alternate, and a page in use holds no 
       yield []
     }
   }
-  const { storage } = await newStorage(t, { pages: list, revision: async () => '' }, {}, { parallel: 1 })
+  const { storage } = await newStorage(t, { pages: list, folderRevision: async () => '' }, {}, { parallel: 1 })
   const walk = async (path: Path) => {
     for await (const _ of storage.pages(path)) await turn()
   }
@@ -214,7 +214,7 @@ void t.test('a listing that waits for its slot ends on abort, and ending a listi
       ended++
     }
   }
-  const { storage } = await newStorage(t, { pages: list, revision: async () => '' }, {}, { parallel: 1 })
+  const { storage } = await newStorage(t, { pages: list, folderRevision: async () => '' }, {}, { parallel: 1 })
   const first = storage.pages(x)
   await first.next()
   const busy = first.next()

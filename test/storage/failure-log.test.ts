@@ -10,7 +10,7 @@ import { logInternal, type DriverLog } from '../../src/base/log.js'
 import { asPath } from '../../src/base/path.js'
 import { flaky, type Planned } from '../drivers/flaky.js'
 import { altered, sourceOf } from '../tree/tree-fixture.js'
-import { newBackend } from './new-backend.js'
+import { newGuardedDriver } from './new-guarded-driver.js'
 
 const x = asPath('/x')
 
@@ -21,7 +21,7 @@ async function failing(plan: readonly Planned[], inner: Driver = new MemoryDrive
   const log = { warn: (details: object, message: string) => lines.push({ ...details, message }) }
   const { driver } = flaky(inner, plan)
   return {
-    driver: newBackend(driver, {}, log),
+    driver: newGuardedDriver(driver, {}, log),
     lines,
   }
 }
@@ -98,7 +98,12 @@ void t.test('the line about an unexpected error has the operation, the path, the
   const unexpected = new TypeError('x of undefined')
   const { driver, lines } = await failing([{ method: 'stat', fault: { kind: 'fail', error: unexpected } }])
   await t.rejects(driver.stat(x), unexpected)
-  const outer = newBackend(altered(driver, { stat: () => Promise.reject(unexpected) }), {}, {} as DriverLog, '/crypt')
+  const outer = newGuardedDriver(
+    altered(driver, { stat: () => Promise.reject(unexpected) }),
+    {},
+    {} as DriverLog,
+    '/crypt',
+  )
   await t.rejects(outer.stat(x), unexpected)
   const log = { error: (details: object, message: string) => lines.push({ ...details, message }) }
   logInternal(log as unknown as DriverLog, toGatewayError(unexpected).at('stat', '/home/x'), { user: 'ada' })

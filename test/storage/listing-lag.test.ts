@@ -7,7 +7,7 @@ import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/base/errors.js'
 import { asPath, childOf, nameOf, parentOf, type Path } from '../../src/base/path.js'
 import { newStorage, sourceOf } from '../tree/tree-fixture.js'
-import { newBackend } from './new-backend.js'
+import { newGuardedDriver } from './new-guarded-driver.js'
 
 const lag = 3000
 const root = asPath('/')
@@ -56,7 +56,7 @@ async function opened(t: Test) {
   const backend = lagging()
   const { storage } = await newStorage(
     t,
-    { ...backend.over, revision: undefined, open: undefined },
+    { ...backend.over, folderRevision: undefined, open: undefined },
     {},
     { listingLag: lag },
   )
@@ -140,7 +140,7 @@ await t.test(
     await inner.write(asPath('/file'), sourceOf('x'))
     await freeze()
     const copy: Entry = { name: 'copied', kind: 'file', size: 7, modified: new Date(1000) }
-    const driver = newBackend(
+    const driver = newGuardedDriver(
       {
         ...(over as Driver),
         open: (...call) => inner.open(...call),

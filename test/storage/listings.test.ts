@@ -53,7 +53,7 @@ void t.test(
       yield [entry('last')]
     }
     const stat = async (): Promise<Entry> => ({ name: '', kind: 'folder', size: 0, modified: time })
-    for (const over of [{ pages }, { pages, stat, revision: async () => '1' }]) {
+    for (const over of [{ pages }, { pages, stat, folderRevision: async () => '1' }]) {
       logged.length = 0
       const { storage } = await newStorage(t, { ...bare, ...over }, {}, {}, log)
       for (const path of [root, x]) {
@@ -154,7 +154,7 @@ void t.test('with revisions, a cached listing is valid while the revision of the
   const { storage } = await newStorage(t, {
     ...over,
     stat: async (path, options) => ({ ...(await inner.stat(path, options)), ...(path === '/' && { modified: old }) }),
-    revision: async () => String(revision),
+    folderRevision: async () => String(revision),
   })
   for (let i = 0; i < 20; i++) await inner.write!(asPath(`/${i}`), sourceOf('abc'))
   await storage.list(root, { part: 2 })
@@ -178,7 +178,7 @@ void t.test('a folder in the order of sizes or times is read again after a minut
   const { storage } = await newStorage(t, {
     ...over,
     stat: async (path, options) => ({ ...(await inner.stat(path, options)), ...(path === '/' && { modified: old }) }),
-    revision: async () => '1',
+    folderRevision: async () => '1',
   })
   for (let i = 0; i < 20; i++) await inner.write!(asPath(`/${i}`), sourceOf('x'.repeat(i)))
   const bySize = { part: 2, order: { by: 'size', direction: 'desc', folders: 'front' } } as const
@@ -219,7 +219,7 @@ void t.test(
             ...(await inner.stat(path, options)),
             ...(path === '/' && { modified: old }),
           }),
-          revision: async () => '1',
+          folderRevision: async () => '1',
         },
         { orderBy },
       )
@@ -246,7 +246,7 @@ void t.test('a listing that is read again without a change is not checked again'
       asked++
       return { ...(await inner.stat(path, options)), modified: old }
     },
-    revision: async () => '1',
+    folderRevision: async () => '1',
     pages: async function* () {
       calls.pages++
       yield [entry]
@@ -263,7 +263,7 @@ void t.test(
   'the listing of a recently changed folder is not cached, because its revision may miss a change',
   async (t) => {
     const { over, calls } = counted()
-    const { storage } = await newStorage(t, { ...over, revision: async () => '1' })
+    const { storage } = await newStorage(t, { ...over, folderRevision: async () => '1' })
     for (let i = 0; i < 20; i++) await storage.write(asPath(`/${i}`), sourceOf(''))
     await storage.list(root, { part: 1 })
     await storage.list(root, { part: 1 })

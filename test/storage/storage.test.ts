@@ -33,7 +33,7 @@ void t.test(
   'a driver that rejects with unsupported is used as one without the method, except to resolve symlinks',
   async (t) => {
     const refused = async () => Promise.reject(new GatewayError('unsupported'))
-    const over = { look: refused, identities: refused, revision: async () => '1' }
+    const over = { look: refused, identities: refused, folderRevision: async () => '1' }
     const { storage } = await newStorage(t, over)
     await storage.write(x, sourceOf('x'))
     t.match(await storage.look(x), { path: x, entry: { name: 'x' } })

@@ -151,7 +151,7 @@ function silent(over: Partial<Record<keyof Driver, undefined>>): Driver {
     async *pages(...args) {
       for await (const page of inner.pages(...args)) yield page.map(told)
     },
-    revision: undefined,
+    folderRevision: undefined,
   })
 }
 

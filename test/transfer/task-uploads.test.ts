@@ -15,7 +15,7 @@ import { createLog } from '../../src/process/log.js'
 import { TaskUploads } from '../../src/transfer/task-uploads.js'
 import { openLocal } from '../drivers/env.js'
 import { flaky, type Planned } from '../drivers/flaky.js'
-import { newBackend } from '../storage/new-backend.js'
+import { newGuardedDriver } from '../storage/new-guarded-driver.js'
 import { altered, newTree, sourceOf, type Over, type Test, type Tree } from '../tree/tree-fixture.js'
 import { Journal } from './journal.js'
 
@@ -256,7 +256,9 @@ void t.test('an upload whose token cannot be stored is closed once, then discard
   const resumable: ResumableUpload = {
     withResume: (_storageId, work) => work(undefined, () => Promise.reject(new GatewayError('busy'))),
   }
-  await t.rejects(writeResumable(newBackend(driver), 1, [p('/x'), sourceOf(data)], resumable, {}), { code: 'busy' })
+  await t.rejects(writeResumable(newGuardedDriver(driver), 1, [p('/x'), sourceOf(data)], resumable, {}), {
+    code: 'busy',
+  })
   t.same(calls, ['close', 'drop'])
 })
 

@@ -368,7 +368,7 @@ void t.test('properties and locks of a removed file do not reappear with a new f
 })
 
 /** A backend whose folders have no revision, so that listings are cached for a time. */
-const cached: MountAsk = { over: { ...bare, revision: undefined, look: undefined }, cacheExpiration: 30 }
+const cached: MountAsk = { over: { ...bare, folderRevision: undefined, look: undefined }, cacheExpiration: 30 }
 
 /** Another program replaces a file behind the storage that is mounted at `/`. Returns its new entry. */
 async function replacedByOthers({ as, drivers }: Tree, content: string): Promise<Entry> {

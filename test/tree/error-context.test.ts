@@ -89,7 +89,7 @@ function contextOf(error: unknown): object {
 }
 
 const struckMethods = ['stat', 'pages', 'read', 'write', 'mkdir', 'remove', 'removeTree', 'move', 'copy'] as const
-const moreMethods = ['open', 'setAttributes', 'revision', 'usage'] as const
+const moreMethods = ['open', 'setAttributes', 'folderRevision', 'usage'] as const
 
 for (const { op, path, act } of [...reads, ...changes]) {
   void t.test(`an error of ${op} names the operation and ${path}: ${act.toString()}`, async (t) => {

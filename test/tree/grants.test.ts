@@ -269,7 +269,7 @@ async function* mapped<T>(pages: AsyncIterable<T>, map: (page: T) => T): AsyncGe
 }
 
 void t.test('a listing shares the cached text of those entries that grants leave as they are', async (t) => {
-  const { as, grant } = await granting(t, { '/': { over: { revision: undefined }, cacheExpiration: 30 } })
+  const { as, grant } = await granting(t, { '/': { over: { folderRevision: undefined }, cacheExpiration: 30 } })
   await fill(as(admin), { '/plain/x': 'x', '/plain/sub/y': 'y', '/open/x': 'x', '/open/sub/y': 'y', '/dark/x': 'x' })
   await grant('/plain/sub', { allow: ['write'] })
   await grant('/open/sub', { deny: ['see'] })

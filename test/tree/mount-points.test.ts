@@ -131,7 +131,7 @@ void t.test('an operation on a load-balanced mount uses one storage for all of i
       if (typeof value !== 'function') return value
       return (...args: readonly unknown[]) => {
         // A symlink is followed only where all storages agree on its target.
-        if (!['realPath', 'revision', 'close'].includes(String(key))) used.push(name)
+        if (!['realPath', 'folderRevision', 'close'].includes(String(key))) used.push(name)
         return Reflect.apply(value, target, args) as unknown
       }
     }

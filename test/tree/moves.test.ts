@@ -202,7 +202,7 @@ void t.test(
       return stream
     }
     // Like most backends, it has no revisions of folders: listings are cached until they expire.
-    const driver = altered(inner, { ...bare, read, revision: undefined })
+    const driver = altered(inner, { ...bare, read, folderRevision: undefined })
     const { as } = await newTree(t, { '/a': { driverOf: async () => driver, cacheExpiration: 30 }, '/b': {} })
     await fill(as(), { '/a/d/x': 'abc' })
     await names(as(), '/a/d')

@@ -125,7 +125,7 @@ export async function newStorage(
 ): Promise<StorageFixture> {
   const store = await newStore(t)
   // Most tests are of backends that have no revisions of folders.
-  const driver = altered(new MemoryDriver(0), { revision: undefined, ...over })
+  const driver = altered(new MemoryDriver(0), { folderRevision: undefined, ...over })
   const events = new Events()
   const heard: TreeChange[] = []
   events.on((event) => heard.push(event))

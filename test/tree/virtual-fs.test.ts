@@ -46,7 +46,7 @@ void t.test('no driver receives what only the tree evaluates: passwords, lock to
   t.teardown(() => rm(folder, { recursive: true }))
   const { as } = await newTree(t, {
     '/': { driverOf: async () => noting(await openLocal(folder)) },
-    '/memory': { driverOf: async () => noting(altered(new MemoryDriver(0), { revision: undefined })) },
+    '/memory': { driverOf: async () => noting(altered(new MemoryDriver(0), { folderRevision: undefined })) },
   })
   const fs = as()
   const signal = new AbortController().signal

@@ -22,9 +22,9 @@
  * | `symlink`        | rejects                                                                                   |
  * | `hardLink`       | rejects                                                                                   |
  * | `realPath`       | the path itself; but `unsupported` is passed on, because access rules apply to the path   |
- * | `look`           | `realPath` and `stat` (`lookBySteps`); also if the driver lacks `revision`                |
+ * | `look`           | `realPath` and `stat` (`lookBySteps`); also if the driver lacks `folderRevision`          |
  * | `identities`     | the path in this storage (`identityByPath`)                                               |
- * | `revision`       | listings are cached for a time (`listings.ts`)                                            |
+ * | `folderRevision` | listings are cached for a time (`listings.ts`)                                            |
  * | `directUrl`      | undefined: the gateway sends the file                                                     |
  * | `thumbnail`      | undefined: there is none                                                                  |
  * | `usage`          | rejects; `usageOrUndefined` resolves to undefined                                         |

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import type { Source, WriteOptions } from '../../contract/call-options.js'
 import type { Entry } from '../../contract/entry.js'
 import type { Path } from '../../base/path.js'
-import type { Backend } from '../backend.js'
+import type { GuardedDriver } from '../guarded-driver.js'
 import { isSupported, undefinedIfUnsupported } from './fallbacks.js'
 
 /** Minimum size in bytes of files whose uploads are resumable. */
@@ -31,18 +31,18 @@ export interface ResumableUpload {
  * the driver has no resumable uploads, or if the source is small, has no known size, or cannot be read from an offset.
  */
 export async function writeResumable(
-  backend: Pick<Backend, 'can' | 'upload' | 'dropUpload'>,
+  driver: Pick<GuardedDriver, 'can' | 'upload' | 'dropUpload'>,
   storageId: number,
   [path, source]: readonly [path: Path, source: Source],
   resumable: ResumableUpload,
   options: WriteOptions,
 ): Promise<Entry | undefined> {
   const { size, rereadable } = source
-  if (!backend.can('upload') || size === undefined || size < minResumableSize) return undefined
+  if (!driver.can('upload') || size === undefined || size < minResumableSize) return undefined
   if (!rereadable && resumable.readsFromOffset !== true) return undefined
   return resumable.withResume(storageId, async (resumeToken, storeToken) => {
     const plan = { size, source: rereadable ? source : undefined, resumeToken, replaceToken: storeToken }
-    const upload = await undefinedIfUnsupported(backend.upload(path, plan, options))
+    const upload = await undefinedIfUnsupported(driver.upload(path, plan, options))
     if (!upload) return undefined
     let isStored = false
     try {
@@ -58,7 +58,7 @@ export async function writeResumable(
     } finally {
       await upload.close()
       // No later run knows of it.
-      if (!isStored) await isSupported(backend.dropUpload(upload.token))
+      if (!isStored) await isSupported(driver.dropUpload(upload.token))
     }
   })
 }

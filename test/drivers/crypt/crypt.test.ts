@@ -24,7 +24,7 @@ import {
   type WritableDriver,
 } from '../../driver-conformance/subject.js'
 import { onlyWithVariants } from '../../programs.js'
-import { newBackend } from '../../storage/new-backend.js'
+import { newGuardedDriver } from '../../storage/new-guarded-driver.js'
 import { compositeTree, onDisk } from '../composite-tree.js'
 
 const store = asPath('/store')
@@ -231,7 +231,7 @@ await t.test('Crypt reports damaged files and returns no altered byte', async (t
   }
   await put(below, '/readme.txt', 'not encrypted')
   t.same(await namesIn(driver, '/'), ['file'], 'a file that is not encrypted is not listed')
-  await refuses(t, () => newBackend(driver).removeTree(at('/')), 'denied', 'the root')
+  await refuses(t, () => newGuardedDriver(driver).removeTree(at('/')), 'denied', 'the root')
 })
 
 await t.test(

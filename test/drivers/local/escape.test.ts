@@ -84,7 +84,7 @@ await t.test('Local lists a symlink that leads outside as a symlink, and no meth
     await denied(() => driver.copy(link, at('/copied')), 'copy from')
     await denied(() => driver.copy(at('/own'), link), 'copy to')
     await denied(() => driver.hardLink(link, at('/hard')), 'hardLink')
-    await denied(() => driver.revision(link), 'revision')
+    await denied(() => driver.folderRevision(link), 'folderRevision')
     await denied(() => driver.readSymlink(link), 'readSymlink')
     await denied(() => driver.look(link), 'look')
     for (const below of ['secret', 'folder', 'new'].map((each) => at(`/${name}/${each}`))) {

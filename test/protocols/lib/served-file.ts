@@ -93,7 +93,7 @@ export async function servedFile(t: Test, content: Buffer, facts: FileFacts = {}
           }
         }
       : undefined,
-    revision: undefined,
+    folderRevision: undefined,
   }
   const tree = await newTree(t, { '/': { driverOf: async () => altered(inner, over) } })
   const replace = async (changed: Buffer): Promise<void> => {

@@ -264,7 +264,7 @@ void t.test('get does not read the whole of a very large folder for related file
     const driver = new MemoryDriver(0)
     await driver.write(asPath('/film.mp4'), sourceOf('x'))
     return altered(driver, {
-      revision: undefined,
+      folderRevision: undefined,
       pages: async function* () {
         yield [file('film.mp4'), file('film.srt')]
         for (let page = 0; page < 1000; page++) {
@@ -298,7 +298,7 @@ void t.test('a storage whose backend refuses its credentials does not look like 
       ).driver
     },
   })
-  const types = [driverType('Refusing', ['stat', 'pages', 'revision']), driverType('Linkless', ['directUrl'])]
+  const types = [driverType('Refusing', ['stat', 'pages', 'folderRevision']), driverType('Linkless', ['directUrl'])]
   const served = await serve(t, '', types)
   for (const { name } of types) t.match(await served.mount(`/${name}`, name), { code: 200 })
   const ann = await served.as('ann', [])

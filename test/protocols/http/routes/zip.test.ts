@@ -394,7 +394,7 @@ void t.test('a long selection from memory does not block the server', async (t) 
     fields: {},
     open: async () =>
       altered(new MemoryDriver(0), {
-        revision: undefined,
+        folderRevision: undefined,
         pages: async function* () {
           yield names.map(entry)
         },

@@ -66,7 +66,7 @@ const lacks: Readonly<Partial<Record<DriverMethod, string>>> = {
 
 type DriverWith<Method extends DriverMethod> = Driver & Required<Pick<Driver, Method>>
 
-interface BackendDependencies {
+interface GuardedDriverDependencies {
   readonly driver: Driver
   readonly traits: Pick<Traits, 'parallel' | 'listingLag' | 'emptyFolders' | 'caseSensitive'>
   /** The storage's path in the whole tree. */
@@ -80,7 +80,7 @@ interface BackendDependencies {
 }
 
 /** Every method of a driver. One that the driver lacks rejects with `unsupported`. */
-export class Backend implements Required<Omit<Driver, 'traits'>> {
+export class GuardedDriver implements Required<Omit<Driver, 'traits'>> {
   /** As it was opened, for `copyFiles` of another driver of its type. */
   readonly driver: Driver
   readonly #caseSensitive: boolean
@@ -92,7 +92,7 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
   readonly #limiter: ConcurrencyLimiter | undefined
   readonly #log: FailureLog
 
-  constructor({ driver, traits, mountPoint, folders, bandwidth, log, answered }: BackendDependencies) {
+  constructor({ driver, traits, mountPoint, folders, bandwidth, log, answered }: GuardedDriverDependencies) {
     this.driver = driver
     this.#bandwidth = bandwidth
     this.#caseSensitive = traits.caseSensitive
@@ -183,8 +183,10 @@ export class Backend implements Required<Omit<Driver, 'traits'>> {
     return this.#call('identities', 'identify', path, options, (driver) => driver.identities(path, options))
   }
 
-  revision(path: Path, options?: CallOptions): Promise<string> {
-    return this.#call('revision', 'read revision', path, options, (driver) => driver.revision(path, options))
+  folderRevision(path: Path, options?: CallOptions): Promise<string> {
+    return this.#call('folderRevision', 'read revision', path, options, (driver) =>
+      driver.folderRevision(path, options),
+    )
   }
 
   directUrl(path: Path, options?: DirectUrlOptions): Promise<DirectUrl> {

@@ -3,17 +3,17 @@ import type { Driver } from '../../src/contract/driver.js'
 import { defaultTraits, type Traits } from '../../src/contract/traits.js'
 import type { DriverLog } from '../../src/base/log.js'
 import { asPath } from '../../src/base/path.js'
-import { Backend, type DriverMethod } from '../../src/storage/backend.js'
+import { GuardedDriver, type DriverMethod } from '../../src/storage/guarded-driver.js'
 import type { FileRecords } from '../../src/database/tables.js'
 
-/** The backend of a storage at `mountPoint`, which keeps no empty folders. */
-export function newBackend(
+/** The guarded driver of a storage at `mountPoint`, which keeps no empty folders. */
+export function newGuardedDriver(
   driver: Driver,
   traits: Partial<Traits> = {},
   log: Pick<DriverLog, 'warn'> = { warn: () => undefined },
   mountPoint = '/mnt',
-): Backend {
-  return new Backend({
+): GuardedDriver {
+  return new GuardedDriver({
     driver,
     traits: { ...defaultTraits, ...traits, emptyFolders: true },
     mountPoint: asPath(mountPoint),
@@ -23,14 +23,14 @@ export function newBackend(
   })
 }
 
-/** The backend as a driver, without the methods that its own driver lacks. */
-export function asDriver(backend: Backend): Driver {
-  return new Proxy(backend, {
+/** The guarded driver as one that lacks the methods that its own driver lacks. */
+export function asDriver(guarded: GuardedDriver): Driver {
+  return new Proxy(guarded, {
     get: (target, key) => {
-      if (key === 'traits') return backend.driver.traits
+      if (key === 'traits') return guarded.driver.traits
       const value: unknown = Reflect.get(target, key)
       if (typeof value !== 'function') return value
-      return backend.can(key as DriverMethod) ? (value.bind(backend) as unknown) : undefined
+      return guarded.can(key as DriverMethod) ? (value.bind(guarded) as unknown) : undefined
     },
   })
 }
