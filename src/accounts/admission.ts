@@ -47,7 +47,7 @@ export interface SessionRequest {
   readonly address?: string | undefined
   /** The request is one that a user needs to set up two-step verification. */
   readonly setsUpTwoStep?: boolean | undefined
-  /** What proved the user at the sign-in counts as two-step verification. */
+  /** Whether the proof of the user at the sign-in counts as two-step verification. Default: false. */
   readonly hasTwoStep?: boolean | undefined
 }
 

@@ -16,7 +16,9 @@ export interface NewAppPassword {
   /** Names of the protocols that accept it. */
   readonly protocols: readonly string[]
   readonly readOnly: boolean
-  /** What it opens: a folder of the user, which need not exist. Default: all that the user sees. */
+  /**
+   * The folder that the app password opens, as a path of the user. It need not exist. Default: all that the user sees.
+   */
   readonly folder?: string | undefined
   /** When it ends. Default: never. */
   readonly expires?: Date | undefined

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 
-/** What the thread gets, as its `workerData`. */
+/** The work for one thread, which gets it as its `workerData`. */
 export interface BcryptWork {
   readonly plain: string
   readonly hash: string

@@ -178,7 +178,10 @@ export class ConsoleSessions {
     })
   }
 
-  /** As `close`, by its user: the audit has it. `address`: that of the client. */
+  /**
+   * Closes the session as `close` does, because its user signs out, and records that in the audit. `address`: the
+   * address of the client.
+   */
   async signOut(secret: string, address?: string): Promise<void> {
     const row = this.find(secret)
     await this.close(secret)

@@ -22,7 +22,10 @@ export function identityRefused(reason: string): GatewayError {
   return new GatewayError('denied', { op: 'sign in', detail: 'identity_refused', reason })
 }
 
-/** What has begun at a provider was not begun by this browser, has taken too long, or was completed or ended before. */
+/**
+ * The error for the end of a sign-in at a provider that this browser did not begin, that has taken too long, or that
+ * was completed or ended before.
+ */
 export function providerSignInExpired(): GatewayError {
   return new GatewayError('denied', { op: 'sign in', detail: 'provider_sign_in_expired' })
 }

@@ -46,7 +46,7 @@ export class Groups {
 
   constructor(private readonly options: GroupsOptions) {}
 
-  /** What the user has by its groups: the same object until the groups change. */
+  /** The groups of the user and the rights that they give it. Returns the same object until the groups change. */
   of(userId: number): Membership {
     return this.#byUser.get(userId) ?? noMembership
   }

@@ -119,7 +119,10 @@ export class SignInLimiter {
     return afterOthers(() => this.beginNow(network, account))
   }
 
-  /** As `begin`, but resolves to undefined if the outcome of other attempts has to be known first. */
+  /**
+   * Counts an attempt as `begin` does, but does not wait: resolves to undefined if the outcome of other attempts must
+   * be known first.
+   */
   async beginNow(network: string, account: string): Promise<Settle | undefined> {
     let failures = 0
     let ofAddress: readonly SignInAge[] = []
@@ -240,7 +243,7 @@ interface UnlockedAccount {
   readonly subjects: readonly string[]
 }
 
-/** What admins see and end of the limits. */
+/** The locks of the limits, for admins, who list them and end them. */
 export class LockedOut {
   constructor(
     private readonly attempts: SignIns,
@@ -283,7 +286,10 @@ export class LockedOut {
   }
 }
 
-/** What is locked by which failures, newest first: `limit` returns the milliseconds that it remains so. */
+/**
+ * Each kind of lock with the failures that cause it. `limit` gets the failures, newest first, and returns for how many
+ * more milliseconds they lock.
+ */
 const lockedKinds = [
   { kind: 'address', kinds: ['password'], fields: ['network'], limit: lockTime },
   { kind: 'pair', kinds: ['password', 'refused'], fields: ['network', 'account'], limit: lockTime },
@@ -308,7 +314,10 @@ async function sweepSignIns(signIns: Store['signIns']): Promise<void> {
   await signIns.sweep(['signed_in', 'code_accepted'], familiarTime)
 }
 
-/** How many failures have not expired; newest first. Each keeps the earlier ones for another `time` milliseconds. */
+/**
+ * The number of failures that have not expired. `failures`: newest first. Each failure keeps the earlier ones for
+ * another `time` milliseconds.
+ */
 function unexpired(failures: readonly SignInAge[], time: number): number {
   const end = failures.findIndex(({ age }, index) => age - (failures[index - 1]?.age ?? 0) >= time)
   return end < 0 ? failures.length : end

@@ -7,7 +7,7 @@ import type { UserRow, Users } from './users.js'
 
 /** A network, an account or a pair of both whose attempts to sign in are refused. */
 export interface LockedSignIn extends Pick<LockedParty, 'kind' | 'failures'> {
-  /** As of `networkOf`. Undefined: from everywhere. */
+  /** The network, as `networkOf` writes it. Undefined: attempts from every network are refused. */
   readonly network: string | undefined
   /** Undefined if all names are refused, and for a name that no account has: it can be a mistyped password. */
   readonly username: string | undefined

@@ -230,7 +230,7 @@ export class PasswordCheck {
     const { user, settle } = await afterOthers(() => this.options.hashes.run(requester, compare), requester.signal)
     if (user !== undefined) return { user, inDirectory: false }
     if (settle === undefined || directory === undefined) return undefined
-    // Who asks the directory keeps nobody from a comparison here, however long it takes.
+    // The directory is asked outside of `hashes`, so that a slow directory delays no comparison.
     const { name, network, counted, plain = '' } = normalized
     const account = this.options.byName(name)
     const wasCompared = account !== undefined && isPossible(account.passwordHash)

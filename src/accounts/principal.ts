@@ -71,11 +71,13 @@ export const noMembership: Membership = {
   requiresProvider: false,
 }
 
-/** What has to be known of a protocol to authenticate and authorize those who use it. */
+/** The facts of a protocol by which its users are authenticated and authorized. */
 export interface ProtocolFacts {
   /** Unique; stored with app passwords, and a label of metrics. */
   readonly name: string
-  /** What users need to read by it, and to change anything by it. Undefined: every user may use it. */
+  /**
+   * The permissions that users need to read and to change anything by the protocol. Undefined: every user may use it.
+   */
   readonly permissions?: { readonly read: Permission; readonly manage: Permission }
   /** Whether users can sign in by it with an app password. */
   readonly appPasswords: boolean
@@ -83,10 +85,10 @@ export interface ProtocolFacts {
   readonly repeatsCredentials?: boolean
 }
 
-/** What a principal of a share is limited to. */
+/** The share that a principal is limited to. */
 export interface ShareScope {
   readonly id: string
-  /** By what the audit names it. */
+  /** The name of the share in the audit. */
   readonly pseudonym: string
   readonly mode: ShareMode
 }
@@ -132,12 +134,13 @@ export interface PrincipalFacts {
    */
   readonly share?: ShareScope | undefined
   /**
-   * Who holds what is taken of a limited total: the network of a client that has not signed in. By default the user.
+   * The holder of everything that the principal takes of a limited total: for a client that has not signed in, its
+   * network. Default: the user.
    */
   readonly holder?: Holder
   /** The address of the client, without port. Undefined for tasks. */
   readonly address?: string | undefined
-  /** What has authenticated it, by its id. Never a secret. */
+  /** The id of the credential that has authenticated the principal. Never a secret. */
   readonly credential?: string | undefined
   /**
    * When the user last proved who it is by all that a sign-in requires, in milliseconds since 1970; `Infinity` for the
@@ -165,7 +168,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
   readonly readOnly: boolean
   readonly onlyPath: Path | undefined
   readonly share: ShareScope | undefined
-  /** Who holds what the principal takes of a limited total. */
+  /** The holder of everything that the principal takes of a limited total. */
   readonly holder: NonNullable<Holder>
   readonly address: string | undefined
   readonly credential: string | undefined
@@ -199,12 +202,12 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     return this.share === undefined ? this.accountRole : 'general'
   }
 
-  /** As `role`; for a visitor of a share, the role of its creator. */
+  /** The role of the account: `role`, but for a visitor of a share the role of the share's creator. */
   get accountRole(): Role {
     return this.membership.isAdmin && this.ownRole !== 'guest' ? 'admin' : this.ownRole
   }
 
-  /** What the user has by its groups now. */
+  /** The groups of the user and the rights that they give it, at the time of the call. */
   get membership(): Membership {
     return this.groups?.of(this.userId) ?? noMembership
   }
@@ -243,7 +246,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
   /** Whether the user may use the protocol of the request at all. */
   get mayUseProtocol(): boolean {
     const { permissions } = this.protocol
-    // Who opens a share decides by which protocols it is reached.
+    // The creator of a share decides which protocols open it.
     return this.share !== undefined || permissions === undefined || this.hasPermission(permissions.read)
   }
 

@@ -10,7 +10,7 @@ import { Principal, type PrincipalFacts, type ProtocolFacts, type ShareScope } f
 import type { Credential, Lifetime, Sessions } from './sessions.js'
 import type { Users } from './users.js'
 
-/** What a principal has by its credential. `signal`: in place of that of its account's sessions. */
+/** The facts of a principal that depend on its credential. `signal` replaces the signal of the account's sessions. */
 type CredentialFacts = Pick<
   PrincipalFacts,
   'protocol' | 'folder' | 'readOnly' | 'share' | 'holder' | 'address' | 'signedIn' | 'hasTwoStep'

@@ -12,14 +12,14 @@ import { allPermissions } from './principal.js'
 import { applyProvidedGroups, type ProvidedGroups } from './provided-groups.js'
 import { spellingOf } from './spelling.js'
 
-/** Somebody as a provider or directory has just shown it. */
+/** A person, as a provider or directory has just described it. */
 export interface ProvidedPerson {
   readonly identity: ShownIdentity
   /** The names of its groups there. Undefined: the provider does not say; it is taken to be in none that lets it in. */
   readonly groups: readonly string[] | undefined
 }
 
-/** What the settings say of groups there. */
+/** The settings on groups of the provider or directory. */
 export interface ProvidedRules extends ProvidedGroups {
   /** The names of groups there: who is in none of them may not enter. Empty: everybody may. */
   readonly required: readonly string[]
@@ -68,13 +68,16 @@ export class ProvidedAccounts {
     return identity
   }
 
-  /** Records what a look-up without a sign-in has found: undefined is nobody. Returns whether its person may enter. */
+  /**
+   * Records what a look-up without a sign-in has found. `person`: undefined if no such person exists. Returns whether
+   * the person may enter.
+   */
   async lookedUp(identity: IdentityRow, person: ProvidedPerson | undefined, rules: ProvidedRules): Promise<boolean> {
     if (person === undefined || !mayEnter(person.groups, rules)) {
       await this.ended(identity, rules)
       return false
     }
-    // What rejects is due until it has succeeded.
+    // If this rejects, the look-up stays due, and is made again.
     await this.#provideGroups(identity, person.groups, rules)
     await this.options.accounts.identities.lookedUp(identity, true)
     return true
@@ -122,7 +125,10 @@ export class ProvidedAccounts {
     return exists()
   }
 
-  /** Records in the audit that a sign-in or a look-up has changed these fields of an account, as nobody has asked. */
+  /**
+   * Records in the audit that a sign-in or a look-up has changed these fields of an account. The actor is the gateway
+   * itself, because no user asked for it.
+   */
   async record(userId: number, fields: readonly string[]): Promise<void> {
     const subject = this.options.accounts.users.get(userId)?.username
     await this.options.audit.record({ kind: 'admin.user', actor: { name: ownActor }, subject, fields, result: 'done' })

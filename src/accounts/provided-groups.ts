@@ -10,7 +10,10 @@ const nameOfAdmins = 'admins by provider'
 export interface ProvidedGroups {
   /** The names of groups here, by their names there. */
   readonly map: Readonly<Record<string, string>>
-  /** The groups there whose members are admins here. Empty: nobody, unless the user has identities elsewhere too. */
+  /**
+   * The groups of the provider or directory whose members are admins here. Empty: no member is made an admin, unless
+   * another identity of the user makes it one.
+   */
   readonly admins: readonly string[]
 }
 

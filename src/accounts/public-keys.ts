@@ -36,9 +36,9 @@ export type CurveName = keyof typeof curves
 
 /** The parts of a key that identify it. */
 export interface KeyFingerprint {
-  /** As in an authorized_keys file: `ssh-ed25519`. */
+  /** The type of the key as in an authorized_keys file, such as `ssh-ed25519`. */
   readonly type: string
-  /** As OpenSSH shows it. */
+  /** The fingerprint of the key as OpenSSH shows it. */
   readonly fingerprint: string
 }
 

@@ -10,7 +10,7 @@ export const alphabet = 'abcdefghijkmnpqrstuvwxyz23456789'
 const prefixLength = 8
 const secretLength = 32
 
-/** What is stored of a secret. */
+/** The stored part of a secret. */
 export interface StoredSecret {
   /** The unique readable prefix of the secret, used to look it up. */
   readonly prefix: string
@@ -35,7 +35,10 @@ export class RandomSecrets {
     return { secret, prefix, digest: digestOf(secret) }
   }
 
-  /** What `byPrefix` returns for the prefix of a presented secret, if that is the secret itself; else undefined. */
+  /**
+   * Returns the row that `byPrefix` returns for the prefix of a presented secret, if the digest of the secret is that
+   * of the row; otherwise undefined.
+   */
   find<Row extends StoredSecret>(presented: string, byPrefix: (prefix: string) => Row | undefined): Row | undefined {
     const prefix = this.#shape.exec(presented)?.[1]
     const row = prefix === undefined ? undefined : byPrefix(prefix)

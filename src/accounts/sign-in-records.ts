@@ -17,8 +17,10 @@ import type { Users } from './users.js'
 /** Sign-ins by protocols that repeat them, and milliseconds until one that goes on is recorded again. */
 const repeated = { max: 10_000, ttl: 3600_000 }
 
-/** Who has signed in, and by what. `kind`: what proved it in place of a credential of this server,
- * if that is known before. */
+/**
+ * A user who has signed in, and the credential. `kind`: the proof of the user if it is not a credential of this server,
+ * if that is known already.
+ */
 interface SignedIn {
   readonly user?: Pick<UserRow, 'id' | 'username'> | undefined
   readonly kind?: SignInProof['kind'] | undefined

@@ -31,7 +31,10 @@ interface Table {
   readonly kinds: readonly SignInKind[]
   /** The fields that identify a row of the table. */
   readonly fields: readonly (keyof SignInParty)[]
-  /** By the network, or an empty text, and the account; by an empty text and the network without accounts. */
+  /**
+   * The key of the pair is the network (or an empty text) and the account; for kinds without accounts, an empty text
+   * and the network.
+   */
   readonly times: PairTable<readonly Time[]>
 }
 
@@ -118,7 +121,7 @@ export class SignInsInMemory implements Omit<SignIns, 'sweep'> {
   }
 }
 
-/** What is counted by account only. */
+/** The kinds that are counted by account only. */
 const ofAccounts: ReadonlySet<SignInKind> = new Set(['code', 'directory'])
 
 const fieldNames = ['network', 'account'] as const

@@ -58,7 +58,7 @@ function isValidRsa({ key }: PublicKey, algorithm: string, signature: Buffer, da
   const hash = algorithm === 'rsa-sha2-256' ? 'sha256' : algorithm === 'rsa-sha2-512' ? 'sha512' : undefined
   const length = Math.ceil((key.asymmetricKeyDetails?.modulusLength ?? 0) / 8)
   if (hash === undefined || signature.length > length) return false
-  // Some clients leave out leading zeros.
+  // Some clients omit leading zeros.
   const padded = Buffer.concat([Buffer.alloc(length - signature.length), signature])
   return verify(hash, data, key, padded)
 }

@@ -174,7 +174,7 @@ export class Users {
     let passwordHash: string | undefined
     if (password !== undefined) {
       checkPassword(password)
-      // What is refused anyway must not cost a slow hash.
+      // A change that is refused must not cost a slow hash first.
       const user = this.#byId.get(id) ?? (await this.#change(id, () => ({})))
       assertAllowed(user)
       this.options.groups().assertMayJoin(user, rights.groups ?? [])

@@ -26,7 +26,7 @@ export interface AuditOptions {
   /** The name of this node. */
   readonly node: string
   readonly log: Pick<Log, 'error' | 'warn'>
-  /** What has to be delivered of events that are new in the database. Stored with them. */
+  /** Returns the deliveries to webhooks of new events. They are stored together with the events. */
   readonly deliveriesOf?: (events: readonly AuditEvent[]) => readonly NewDelivery[]
   /** Called after events were stored. */
   readonly onWritten?: () => void
@@ -42,9 +42,9 @@ export interface AuditOptions {
 interface Group {
   readonly file: JournalFile
   readonly events: AuditEvent[]
-  /** How many of the first of `events` are in the file. */
+  /** The number of events, from the first of `events`, that are in the file. */
   written: number
-  /** How many more events are in the file alone, because too many are in memory. */
+  /** The number of further events that are only in the file, because too many are in memory. */
   onlyInFile: number
 }
 
@@ -65,7 +65,7 @@ const limits = {
   file: 5000,
   /** In memory. */
   inMemory: 10_000,
-  /** With more that are not stored, callers of `record` wait. */
+  /** Callers of `record` wait while more events than this are not stored. */
   notStored: 2000,
   /** In one transaction. */
   transaction: 1000,
@@ -240,7 +240,7 @@ export class Audit {
     return group
   }
 
-  /** By its fields: a spread takes longer than all else. */
+  /** Makes an event field by field: object spread takes longer than everything else here. */
   #eventOf(facts: EventFacts): AuditEvent {
     const time = this.#now()
     return {
@@ -346,7 +346,7 @@ export class Audit {
       try {
         const stored = onlyInFile === 0 ? undefined : await eventsIn(file.path).catch(ignoreMissing)
         await this.#insert(stored === undefined ? events : [...stored, ...events.slice(written)])
-        // Somebody has removed the file: only what memory has is stored.
+        // Another program has removed the file: the events that were only in it are lost.
         if (stored === undefined) this.#lost += onlyInFile
       } catch (error) {
         if (!this.#hasFailed) this.#options.log.error({ err: error }, 'events of the audit cannot be stored yet')

@@ -1,4 +1,4 @@
-/** What an event says of an error. */
+/** The fields of an event that an error determines. */
 import { TreeError, type ErrorCode, type GatewayError } from '../base/errors.js'
 import type { EventResult } from '../base/event-kinds.js'
 

@@ -14,7 +14,7 @@ interface Counted {
   /** When its minute ends. */
   readonly until: number
   seen: number
-  /** How many events were not recorded, and what is said of them. */
+  /** The number of events that were not recorded one by one, and the facts that all of them share. */
   held: number
   sum: EventFacts | undefined
 }
@@ -83,7 +83,7 @@ export class Flood {
   }
 }
 
-/** What two events of one kind from one network have in common. Addresses that differ become their network. */
+/** The facts that two events of one kind from one network share. Different addresses are replaced by their network. */
 function sumOf(one: EventFacts, other: EventFacts): EventFacts {
   const { kind, result, error } = one
   const same = <Field extends keyof EventFacts>(field: Field) => common(one[field], other[field])

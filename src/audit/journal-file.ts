@@ -59,7 +59,7 @@ export class JournalFile {
     this.#hasSyncedName = true
   }
 
-  /** Whether there is the file: it was made, and nobody has removed it. */
+  /** Whether the file exists: it was made, and no other program has removed it. */
   get exists(): boolean {
     return this.#descriptor !== undefined && fstatSync(this.#descriptor).nlink > 0
   }

@@ -39,7 +39,7 @@ export class AuditLog {
   #lost = 0
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
-  /** By a clock that is never set back. */
+  /** The time of the next attempt, by a clock that is never set back. */
   #retryAt = 0
   readonly #unsubscribe: () => void
 

@@ -91,7 +91,7 @@ export class Traffic {
     try {
       await this.table.add(rows, { minute: oldest('minute'), day: oldest('day') })
     } catch (error) {
-      // They are stored with the next ones.
+      // If this fails, the sums are stored with the next ones.
       for (const [minute, each] of sums.slice(-trafficPeriods.minute.shown)) this.#add(minute, each)
       this.log.warn({ err: error }, 'the sums of the traffic cannot be stored')
     }

@@ -219,7 +219,7 @@ export interface GatewayErrorOptions {
   readonly path?: string | undefined
   readonly op?: OperationName | undefined
   readonly detail?: ErrorDetail | undefined
-  /** What the detail is about if it is not `path`: the name of a file, a driver or a setting. */
+  /** The subject of the detail if it is not `path`: the name of a file, a driver or a setting. */
   readonly subject?: string | undefined
   /** The cause, for users: without paths of the host and without secrets. Callers do not compare it. */
   readonly reason?: string | undefined

@@ -31,7 +31,7 @@ export type Release = () => void
 export class FairShare {
   #held = 0
   readonly #heldBy = new Map<Holder, number>()
-  /** Who waits, by holder; the holder who was served last is the last. */
+  /** The callers that wait, by holder. The holder that was served most recently is the last. */
   readonly #waiting = new Map<Holder, Set<() => void>>()
 
   /** `total`: read at each decision; call `admit` when it has grown. */
@@ -40,12 +40,12 @@ export class FairShare {
     private readonly options: FairShareOptions = {},
   ) {}
 
-  /** What all holders together hold. */
+  /** The amount that all holders together hold. */
   get held(): number {
     return this.#held
   }
 
-  /** What this holder holds. */
+  /** The amount that this holder holds. */
   heldBy(holder: Holder): number {
     return this.#heldBy.get(holder) ?? 0
   }

@@ -8,7 +8,7 @@ export function releaseWhenIdle(release: () => void): () => void {
   return () => releases.delete(release)
 }
 
-/** To be called when the process has become idle. */
+/** Calls every function that was given to `releaseWhenIdle`. To be called when the process has become idle. */
 export function releaseIdleMemory(): void {
   for (const release of releases) release()
 }

@@ -21,8 +21,8 @@ const logged = new WeakSet<GatewayError>()
 const storages = new WeakMap<Error, Path>()
 
 /**
- * Records the storage that an error came from. Of nested storages, the innermost. Nothing of `not_found`, the most
- * frequent one, whose reason nobody asks for.
+ * Records the storage that an error came from; of nested storages, the innermost. Ignores `not_found`, the most
+ * frequent error, because its source is of no use in the log.
  */
 export function recordStorage(error: GatewayError, mountPoint: Path): void {
   const cause = error.cause ?? error

@@ -44,7 +44,7 @@ export function stepsOf(cost: number, length: number): number {
   return cost * (length + 10)
 }
 
-/** How invalid regular expressions are treated. */
+/** The treatment of invalid regular expressions. */
 type OnInvalidPattern = 'refused' | 'ignored'
 
 /** The error for a pattern that may be valid, but exceeds a limit. */

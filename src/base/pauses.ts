@@ -10,9 +10,9 @@ const interval = 5
  */
 const turn = 25
 
-/** What resumes the loops that are in a pause, the one with the longest pause first. */
+/** The functions that resume paused loops. The loop that paused first is the first. */
 const waiting: (() => void)[] = []
-/** How many waited when a loop was resumed last: fewer than now, if that loop pauses again. */
+/** The number of waiting loops when one was last resumed. If that loop pauses again, more are waiting. */
 let others = 0
 /** When the loop was resumed whose turn it is. */
 let turnSince = 0
