@@ -250,7 +250,10 @@ export class LockedOut {
     private readonly signIns: SignInLimiter,
   ) {}
 
-  /** The account of a pair is the name that was sent, that of codes a user id, that of `directory` as of a `Guess`. */
+  /**
+   * Lists the locks. `account` is the name that was sent for a pair, a user id for codes, and the `person` of a `Guess`
+   * for `directory`.
+   */
   async list(): Promise<readonly LockedParty[]> {
     const locked: LockedParty[] = []
     for (const { kind, kinds, fields, limit } of lockedKinds) {

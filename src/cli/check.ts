@@ -318,7 +318,7 @@ async function checkPort(address: string, config: Config, isSecure: boolean): Pr
 /** Milliseconds for a server to greet or answer. */
 const greetingTimeout = 3000
 
-/** How the first line of each protocol begins that sends one without being asked. */
+/** The beginning of the first line that each protocol sends without being asked. */
 const greetings = protocols.flatMap((protocol) => (protocol.listen ? (protocol.greeting ?? []) : []))
 
 /** Recognizes Tidegate by the greeting of a protocol or by its response to `/ping`. */

@@ -16,7 +16,7 @@ interface RequestOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** Milliseconds for the whole response. */
   readonly timeout: number
-  /** What is sent as JSON by POST. Absent: the method is GET. */
+  /** The fields, which are sent as JSON by POST. Absent: the method is GET. */
   readonly fields?: object | undefined
 }
 

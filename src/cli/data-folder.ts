@@ -59,8 +59,8 @@ export function withCommonOptions(command: Command): Command {
 }
 
 /**
- * Where the database is, for `openStore`. Rejects with `not_found` if the file does not exist: only the daemon creates
- * it; with `denied` if this user may not look.
+ * Returns the location of the database, for `openStore`. Rejects with `not_found` if the file does not exist, because
+ * only the daemon creates it, and with `denied` if this user may not look it up.
  */
 export async function databaseOf(config: Pick<Config, 'data' | 'store'>): Promise<string> {
   const location = storeLocation(config)
@@ -107,7 +107,7 @@ export async function inDataFolder<T>(flags: CommonFlags, work: (folder: DataFol
   }
 }
 
-/** As `inDataFolder`, with a database that is open, and stays open. */
+/** Runs `work` with the accounts and settings of a database that the caller has opened. It stays open. */
 export async function withAccounts<T>(
   config: Config,
   store: Store,

@@ -12,7 +12,7 @@ export function localFolderOf(config: Pick<Config, 'data'>, { driver, addition }
   return driver === 'Local' ? resolve(config.data, String(parseAddition(addition).root_folder_path)) : undefined
 }
 
-/** What is at a path of the whole tree; undefined where only the daemon can say it. */
+/** Returns the kind of the entry at a path of the whole tree; undefined where only the daemon can find it out. */
 export async function kindOnDisk(
   config: Pick<Config, 'data'>,
   storages: readonly StorageRow[],

@@ -69,20 +69,20 @@ const shown: ReadonlySet<string> = new Set(['admin host-keys', 'admin token'])
 /** Options that say where or how, and not what is changed. */
 const commonOptions = new Set(['data', 'config', 'store', 'json'])
 
-/** What is open while a command runs. */
+/** The parts that are open while a command runs. */
 interface RecordedFolder {
   readonly config: Pick<Config, 'site_url'>
   readonly store: Store
   readonly settings: Settings
 }
 
-/** What a command changes. */
+/** The change that a command makes. */
 interface CommandFacts extends Required<Pick<EventFacts, 'kind' | 'subject' | 'fields'>> {
   /** The id of a share and the one that it gets, as far as they are known: the subject is their pseudonyms. */
   readonly shareIds?: readonly string[]
 }
 
-/** By the flags that the action of the command gets. */
+/** The change of each running command, by the object of flags that the action of the command gets. */
 const commands = new WeakMap<object, CommandFacts>()
 
 /** Must be called before the action of a command. */

@@ -10,7 +10,10 @@ import { formatTable, print } from './output.js'
 import { doneByDaemon } from './recording.js'
 import { findUser } from './users.js'
 
-/** As the daemon, which alone knows them if nobody else uses its database, sends them. */
+/**
+ * The locks, in the form in which the daemon sends them. Only the daemon knows them if no other process uses its
+ * database.
+ */
 const lockedData = z.array(
   z.object({
     kind: z.enum(['address', 'pair', 'codes']),

@@ -11,7 +11,7 @@ import { formatTable, print } from './output.js'
 
 /** A database as the command line names it. */
 interface NamedDatabase {
-  /** Where the database is, as for `openStore`. */
+  /** The location of the database that `openStore` gets: a path, or a URL of PostgreSQL. */
   readonly location: string
   /** The data folder whose daemon would use the file. */
   readonly folder?: string

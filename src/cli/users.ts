@@ -189,7 +189,7 @@ function warnOfNetworks(accounts: Accounts, user: UserRow): void {
   )
 }
 
-/** What the flags say. Throws `invalid` for a malformed time. */
+/** Returns the limits that the flags set. Throws `invalid` for a malformed time. */
 function parseLimits({ allowFrom, expires, grantedOnly }: LimitFlags) {
   return {
     ...(allowFrom !== undefined && { allowFrom: allowFrom === 'any' ? [] : allowFrom.split(',') }),

@@ -63,7 +63,10 @@ export interface Cluster {
    * the locks, by topic.
    */
   pathLocks(mirrors: ReadonlyMap<Topic, Mirror>): PathLocks
-  /** What one process at a time does for all. Undefined if that is always this one. Called once for each name. */
+  /**
+   * Returns the duty of this name, which one process at a time does for all. Undefined if this process always does it.
+   * Called once for each name.
+   */
   duty(name: string): Duty | undefined
 }
 
@@ -75,7 +78,7 @@ export interface ClusterHandlers {
   reload(): Promise<void>
   /** Continues or settles the work of nodes that have ended. This node owns their rows now. */
   takeOver(): Promise<void>
-  /** What this node works on, for admins: numbers by name. */
+  /** The amounts of work of this node, for admins: numbers by name. */
   working(): Readonly<Record<string, number>>
   /** Another node has ended this one: nothing may continue under its id. Called once. */
   ended(): void

@@ -8,7 +8,7 @@ import type { Events, TreeChange } from '../storage/events.js'
 /** Milliseconds after which events are sent that no released path lock has taken along, and after a failure. */
 const sendDelay = 10
 const retryDelay = 1000
-/** More pending notices than this are replaced by one, that everything has changed. */
+/** Maximum pending notices. More are replaced by one notice that everything has changed. */
 const maxPending = 10_000
 
 /** Asks the node that does the duty of this name. */
@@ -30,7 +30,7 @@ const kinds: ReadonlySet<string> = new Set<TreeChange['kind']>([
 export class FileNotices {
   #pending: string[] = []
   #timer: NodeJS.Timeout | undefined
-  /** What handles requests, by the names of the duties. */
+  /** The functions that handle requests, by the names of the duties. */
   readonly #handlers = new Map<string, (request: unknown) => void>()
   readonly #unsubscribe: () => void
 

@@ -20,7 +20,7 @@ export interface NodeStatus {
   readonly id: string
   readonly name: string
   readonly version: string
-  /** Where the node accepts connections, by protocol. */
+  /** The addresses at which the node accepts connections, by protocol. */
   readonly addresses: Readonly<Record<string, string>>
   readonly started: Date
   /** Seconds since its last heartbeat, which a node without a shared database sends only when it starts. */
@@ -28,7 +28,7 @@ export interface NodeStatus {
   /** 'silent': it has sent no heartbeat for too long, and answers nothing until it has sent one. */
   readonly state: 'current' | 'silent' | 'ended'
   readonly ended: Date | undefined
-  /** What it works on, as of its last heartbeat: numbers by name. */
+  /** The amounts of work of the node at its last heartbeat: numbers by name. */
   readonly working: Readonly<Record<string, number>>
 }
 

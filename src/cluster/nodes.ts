@@ -144,7 +144,7 @@ export class Nodes implements Cluster {
     return duty
   }
 
-  /** The heartbeats stop, when the others have been told of all changes. */
+  /** Stops the heartbeats, after the other nodes have got the notices of all changes. */
   async leave(): Promise<void> {
     await this.#notices.close()
     this.#hasEnded = true

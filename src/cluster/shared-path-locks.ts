@@ -16,11 +16,11 @@ export interface Mirror {
   ownChanges?(): number | undefined
 }
 
-/** What a mirror contained when it was last known to be up to date. */
+/** The state of a mirror when it was last known to be up to date. */
 interface MirrorState {
   /** The number of changes of the rows by all processes, all of which it contained. */
   readonly count: number
-  /** How many of these changes this process had made. */
+  /** The number of these changes that this process had made. */
   readonly own: number
 }
 

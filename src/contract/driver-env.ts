@@ -92,7 +92,7 @@ export type TreeDriver = Driver &
       | 'usage'
     >
   > & {
-    /** As `usage`; undefined if the storage does not report it. */
+    /** The usage of the storage; undefined if the storage does not report it. */
     usageOrUndefined(options?: CallOptions): Promise<Usage | undefined>
   }
 
@@ -104,7 +104,7 @@ export interface Egress {
    * `denied`, whatever its host name: as the `error` event of the request, or thrown when the request is created.
    */
   agentFor(url: URL): Agent
-  /** As `agentFor`, with connections that are reused. The caller must close it. */
+  /** Returns a pool of connections that are reused, guarded as those of `agentFor`. The caller must close it. */
   pool(): AgentPool
 }
 

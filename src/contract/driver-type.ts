@@ -68,7 +68,7 @@ export interface DownloadToolFacts {
 /** A folder of the tree that a storage shows. */
 export interface ShownFolder {
   readonly path: Path
-  /** Where in the storage it appears; undefined if names are others there. */
+  /** The path in the storage at which the folder appears; undefined if names differ there. */
   readonly at: Path | undefined
 }
 
@@ -78,7 +78,10 @@ export interface DriverType<F extends Fields = Fields> {
   readonly fields: F
   readonly facts?: DriverFacts
   readonly traits?: Partial<Traits>
-  /** For a composite driver: what a storage with these options shows. Throws `invalid` as `open` rejects. */
+  /**
+   * For a composite driver: returns the folders that a storage with these options shows. Throws `invalid` where `open`
+   * rejects with it.
+   */
   shows?(options: OptionsOf<F>): readonly ShownFolder[]
   /** Imports the implementation on demand. Rejects if the backend cannot be used. */
   open(options: OptionsOf<F>, env: DriverEnv): Promise<Driver>

@@ -7,7 +7,7 @@ import { GatewayError } from '../base/errors.js'
 
 const permissionBits = 0o777
 const specialBits = 0o7000
-/** What the owner keeps: without these bits, the gateway could be locked out of its own storage. */
+/** The bits that the owner keeps: without them, the gateway could be locked out of its own storage. */
 const ownerBits = { file: 0o600, folder: 0o700, symlink: 0o600 } as const
 
 /** The mode of a file with new content, or of a copy: that of another file, without its special bits. */

@@ -4,7 +4,7 @@ import type { HashName } from './entry.js'
 
 /** Properties of a backend that no method reports. Defaults: `defaultTraits`. */
 export interface Traits {
-  /** What `write` requires of its source; Storage spools the source if it lacks this. */
+  /** The kind of source that `write` requires. Storage spools a source that does not suit. */
   readonly writeNeeds: 'stream' | 'size' | 'reread'
   /**
    * Hashes that `write` needs before the body. If the source lacks one, Storage spools it, and computes them while the
@@ -45,13 +45,13 @@ export interface Traits {
    * Listings come in an order that the admin has chosen: clients get it, unless the storage has an order of its own.
    */
   readonly listsInOrder: boolean
-  /** What a direct URL depends on: it is valid only for the client that it was requested for. */
+  /** The facts of a client that a direct URL depends on: it is valid only for the client that it was requested for. */
   readonly urlsBoundTo: readonly (keyof UrlClient)[]
   /** Kinds of files for which `thumbnail` is implemented. */
   readonly thumbnails: readonly ThumbnailKind[]
   /** The backend is reached over a network, so the bandwidth limits of backends apply. */
   readonly remote: boolean
-  /** The service counts calls against a quota: none is made that nobody has asked for. */
+  /** The service counts calls against a quota, so the gateway makes none that no client has asked for. */
   readonly metered: boolean
   /**
    * A change is on stable storage when its call resolves. The gateway then also syncs its own records about the files.

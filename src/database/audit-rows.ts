@@ -15,7 +15,7 @@ export interface Actor {
   readonly protocol?: string | undefined
   /** The address of the client, without port. Of a sum of refusals from several: their network. */
   readonly address?: string | undefined
-  /** What signed in, by its id: `token:ID`, `console:12`, `key:3`, `app:4`, `password`, `permanent`. Never a secret. */
+  /** The id of the credential: `token:ID`, `console:12`, `key:3`, `app:4`, `password`, `permanent`. Never a secret. */
   readonly credential?: string | undefined
 }
 
@@ -35,9 +35,9 @@ export interface EventFacts {
   readonly entry?: 'file' | 'folder' | 'symlink' | undefined
   /** The mount path of the storage. */
   readonly storage?: Path | undefined
-  /** Why something was refused or failed: the detail of the error, otherwise its code. */
+  /** The detail of the error by which something was refused or failed, or its code if it has no detail. */
   readonly error?: string | undefined
-  /** What decided on a refusal: the rule or grant, in the words of `explain`. */
+  /** The rule or grant that decided on a refusal, in the words of `explain`. */
   readonly decidedBy?: string | undefined
   /**
    * What was changed, by its name or id, in `admin.*` and `task.ended`, and by the pseudonym of the share in
@@ -47,7 +47,7 @@ export interface EventFacts {
   readonly subject?: string | undefined
   /** The names of the fields that were sent in `admin.*` and `share.*`. Never their values. */
   readonly fields?: readonly string[] | undefined
-  /** How long it took, in whole milliseconds. */
+  /** The duration of the operation, in whole milliseconds. */
   readonly duration?: number | undefined
   /** Refusals of one kind, or visits of one share, from one network that are counted in one row: more than one. */
   readonly count?: number | undefined
@@ -68,7 +68,7 @@ export interface NumberedEvent extends AuditEvent {
   readonly number: number
 }
 
-/** Which events are asked for: those that match every field that is given. */
+/** Selects events: those that match every field that is given. */
 export interface AuditFilter {
   /** Milliseconds since 1970: not before, and before. */
   readonly from?: number | undefined
@@ -85,7 +85,7 @@ export interface AuditFilter {
   readonly address?: string | undefined
 }
 
-/** Where a page of events, which begins with the newest, goes on: after this event. */
+/** The event after which a page of events goes on. A page begins with the newest. */
 export type AuditCursor = Pick<AuditEvent, 'time' | 'id'>
 
 export interface AuditPage {
@@ -117,7 +117,7 @@ export interface WebhookRow {
   /** Unique. */
   readonly name: string
   readonly url: string
-  /** What signs each message, as receivers have it: `whsec_…`. */
+  /** The secret that signs each message, as receivers have it: `whsec_…`. */
   readonly secret: string
   /** The secret before the last rotation, and until when it signs too. */
   readonly oldSecret: string | undefined
@@ -127,7 +127,7 @@ export interface WebhookRow {
   /** Patterns of paths of the whole tree. Empty: all, also events without a path. */
   readonly paths: readonly string[]
   readonly enabled: boolean
-  /** Why it was switched off; undefined if an admin has done that. */
+  /** The reason for which the gateway has switched it off; undefined if an admin has. */
   readonly disabledReason: string | undefined
   readonly created: Date
 }
@@ -139,7 +139,7 @@ export interface DeliveryRow extends NewDelivery {
   readonly attempts: number
   /** The status of the last response. */
   readonly lastStatus: number | undefined
-  /** Why the last attempt has failed, for admins. */
+  /** The error of the last attempt, for admins. */
   readonly lastError: string | undefined
   /** When the last attempt has failed, after which there is no other. */
   readonly failedAt: Date | undefined

@@ -151,7 +151,8 @@ export async function copyRows(reading: Knex, writing: Knex, tables: readonly Co
 
 /** All rows in the order of the primary key. */
 async function* pagesOf(query: Knex, table: CopiedTable): AsyncGenerator<readonly Row[], undefined> {
-  // With the name of the table: a column of the same name that is selected as text would be meant otherwise.
+  // The column is named with its table: an alias that is selected as text has the same name, and would be taken
+  // instead.
   const key = table.key.map((column) => `${table.name}.${column}`)
   const marks = (mark: string) => key.map(() => mark).join(', ')
   const fields = table.columns.map(({ name, kind }) =>

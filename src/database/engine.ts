@@ -9,7 +9,7 @@ export interface Engine {
   readonly durable: Database
   /** The database with commits that a power failure may lose, if they are after the latest one of `durable`. */
   readonly relaxed: Database
-  /** What nodes that share the database need. Undefined if only this process inserts rows. */
+  /** The functions for nodes that share the database. Undefined if only this process inserts rows. */
   readonly shared: SharedEngine | undefined
   readonly foreignCommits: ForeignCommits
   /** Closes all connections. */
@@ -19,7 +19,7 @@ export interface Engine {
 /** The longest notice, in bytes: PostgreSQL's limit of 8,000 without the name of the session. */
 export const maxNotice = 7900
 
-/** What a change must have for itself. */
+/** A path that a change locks for itself. */
 export interface PathClaim {
   readonly path: Path
   /** true: the claim includes everything below the path. */
@@ -47,7 +47,7 @@ export interface ClaimOptions {
   readonly level?: number
 }
 
-/** What only an engine has that several nodes can share. */
+/** The functions of an engine whose database several nodes can share. */
 export interface SharedEngine {
   /** Whether other machines can share the database. */
   readonly spansMachines: boolean

@@ -4,7 +4,7 @@ import type { Actor, AuditEvent } from './audit-rows.js'
 interface Field {
   readonly column: string
   readonly type: 'text' | 'bigint' | 'integer'
-  /** Where its value is: in the event, or in its actor. */
+  /** The key of the value in the event. Absent: the value is in the actor, under the key `ofActor`. */
   readonly key?: keyof AuditEvent
   readonly ofActor?: keyof Actor
 }

@@ -60,7 +60,7 @@ export class IdentitiesTable extends CredentialsTable<IdentityRow> {
   }
 }
 
-/** What is known of a session that began at a provider. */
+/** A session that began at a provider. */
 export interface ProviderSessionRow {
   readonly id: number
   readonly identityId: number
@@ -137,7 +137,7 @@ export class ProviderSessionsTable {
     return rows.map((row: StoredRow) => readRow(openSessionColumns, row))
   }
 
-  /** What is stored of the session with this credential. */
+  /** Returns the row of the session with this credential; undefined if there is none. */
   async ofCredential(credential: string): Promise<ProviderSessionRow | undefined> {
     return (await this.#where((query) => query<StoredRow>('provider_sessions').where({ credential })))[0]
   }

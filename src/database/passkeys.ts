@@ -26,7 +26,7 @@ export interface PasskeyRow {
   readonly counter: number
   /** Whether it can be stored elsewhere too, such as in the account of a password manager: so it was registered. */
   readonly backupEligible: boolean
-  /** How clients reach the authenticator. */
+  /** The transports by which clients reach the authenticator (WebAuthn §5.8.4). */
   readonly transports: readonly string[]
   /** The model of the authenticator, as a UUID. */
   readonly aaguid: string

@@ -13,7 +13,7 @@ export interface PendingSignIn {
   readonly purpose: SignInPurpose
   /** The network of the client that began it (`networkOf`). */
   readonly network: string
-  /** What completes it must have; plain JSON. */
+  /** The data that the completion of the sign-in needs; plain JSON. */
   readonly data: unknown
   readonly expires: Date
 }

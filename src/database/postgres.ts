@@ -161,7 +161,7 @@ class ListeningConnection implements ForeignCommits {
     const { url, session } = this.options
     const client = new pg.Client(connectionOf(url, session))
     client.on('notification', ({ channel, payload = '' }) => {
-      // What this process has changed is known here.
+      // This process knows its own changes already.
       if (channel === fileChannel) {
         const [origin, notice] = splitAt(payload, payload.indexOf(' '))
         if (origin !== session) this.#noticed(notice)

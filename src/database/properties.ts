@@ -10,7 +10,7 @@ import type { Property, PropertyChange, PropertyLimits } from './tables/files.js
 interface PropertyColumns extends Property {
   readonly path: Path
   readonly parent: Path
-  /** Who has stored the property; null if an earlier version has. */
+  /** The user who has stored the property; null if an earlier version has. */
   readonly user_id: number | null
   readonly size: number | null
 }

@@ -54,10 +54,10 @@ const rootColumns: Columns<ShareRoot> = {
   removed: bool('removed'),
 }
 
-/** How many ids one SQL statement may have. */
+/** Maximum ids in one SQL statement. */
 const idsPerQuery = 1000
 
-/** How many shares one SQL statement stores: each may have long texts. */
+/** Maximum shares that one SQL statement stores: each may have long texts. */
 const sharesPerInsert = 100
 
 export interface NewShare {
@@ -299,7 +299,7 @@ async function lockUse(query: Knex, shareId: string): Promise<void> {
   if (locked === 0) throw new GatewayError('not_found', { detail: 'share_missing' })
 }
 
-/** What uploads of the share may still have. */
+/** Returns the bytes and files that uploads to the share may still add. */
 async function leftOf(query: Knex, shareId: string): Promise<{ readonly bytes: number; readonly files: number }> {
   const limits = await query<StoredRow>('shares').where({ id: shareId }).first()
   const used = await query<StoredRow>('share_use').where({ share_id: shareId }).first()

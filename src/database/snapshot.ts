@@ -107,7 +107,7 @@ function foreignObjects(): GatewayError {
   return new GatewayError('invalid', { reason: 'its database has views or triggers that Tidegate did not make' })
 }
 
-/** What the steps of the schema make: triggers, and columns as `TABLE.COLUMN`. */
+/** Returns the parts that the steps of the schema make: triggers, and columns as `TABLE.COLUMN`. */
 async function partsOf(
   connection: Knex,
 ): Promise<{ readonly triggers: readonly unknown[]; readonly columns: readonly string[] }> {

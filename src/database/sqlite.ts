@@ -183,7 +183,7 @@ interface ChangeState {
   counts(): Promise<ReadonlyMap<Topic, number>>
 }
 
-/** Detects commits of other processes, of which SQLite notifies nobody. */
+/** Detects commits of other processes by polling, because SQLite does not notify of them. */
 export class PolledCommits implements ForeignCommits {
   #timer: NodeJS.Timeout | undefined
   #polling: Promise<void> | undefined

@@ -150,7 +150,7 @@ export class DeliveriesTable {
   }
 }
 
-/** The hooks count as changed, so that the process that delivers is told. */
+/** Counts the hooks as changed, so that the process that delivers gets a notice. */
 async function announce(query: Knex, hookIds: readonly number[]): Promise<void> {
   await query('webhooks')
     .whereIn('id', [...hookIds])

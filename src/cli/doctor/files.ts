@@ -38,7 +38,7 @@ export async function fileFindings(config: Config): Promise<readonly Finding[]> 
   ]
 }
 
-/** What stat(2) says; undefined if there is no such file. */
+/** Returns the result of stat(2); undefined if there is no such file. */
 async function statOf(path: string) {
   return stat(path).catch((error: unknown) => {
     if (['ENOENT', 'ENOTDIR'].includes(String((error as NodeJS.ErrnoException).code))) return undefined

@@ -68,9 +68,9 @@ const maxScannedNames = 20_000
 export interface ReaderDialect {
   /** The tables of the names, with the columns of `NameColumns`, `id`, and `place`. */
   readonly names: string
-  /** As `names`, to be read in the order of `place` and `id`. */
+  /** The tables of `names`, for a query that reads them in the order of `place` and `id`. */
   readonly inOrder: string
-  /** As `inOrder`, with the columns `place` and `id` alone. */
+  /** The tables of `inOrder`, with the columns `place` and `id` alone. */
   readonly positions: string
   /** The column that names are ordered by, in byte order of UTF-8. */
   readonly place: string

@@ -19,7 +19,7 @@ import {
 /** Rows deleted by one statement; other work can run between statements. */
 export const deleteBatchSize = 5000
 
-/** How much of the tree was indexed since the index was last cleared. */
+/** The part of the tree that was indexed since the index was last cleared. */
 export type IndexExtent = 'nothing' | 'part' | 'whole'
 
 /** The SQL in which the engines differ. */

@@ -45,7 +45,7 @@ export function foldedOf(name: string): string | null {
   return folded === name ? null : folded
 }
 
-/** What a raw query resolves to: an array with the driver of SQLite, an object with that of PostgreSQL. */
+/** The result of a raw query: an array with the driver of SQLite, an object with that of PostgreSQL. */
 type RawResult<Row> = readonly Row[] | { readonly rows: readonly Row[] }
 
 export function rowsOf<Row>(result: RawResult<Row>): readonly Row[] {

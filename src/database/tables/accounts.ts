@@ -62,7 +62,7 @@ export interface AppPasswordRow {
   /** Names of the protocols that accept it. */
   readonly protocols: readonly string[]
   readonly readOnly: boolean
-  /** What it opens: a folder below the base folder of its user, as a path of the user. */
+  /** The folder that the app password opens, at or below the base folder of its user, as a path of the user. */
   readonly folder: Path
   /** When it ends. Undefined: never. */
   readonly expires: Date | undefined
@@ -93,7 +93,7 @@ export interface ConsoleSessionRow {
   readonly expires: Date
 }
 
-/** What is stored with a user; undefined fields are unchanged. */
+/** The stored fields of a user; undefined fields are unchanged. */
 export interface UserContents extends Pick<GroupContents, 'grants'> {
   /** The ids of the user's groups. */
   readonly groups?: readonly number[] | undefined

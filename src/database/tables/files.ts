@@ -85,7 +85,7 @@ export interface AttributeRows {
 export interface FolderRows {
   /** When the folder was created or last changed; undefined if it is not recorded. */
   of(path: Path): Promise<Date | undefined>
-  /** As `of`, for all recorded children of a folder, by path. */
+  /** Returns the recorded times of all children of a folder, by path. */
   ofChildren(folder: Path): Promise<Map<Path, Date>>
   /** Records a folder. Without `modified`, an existing record is unchanged and a new one gets the current time. */
   put(path: Path, modified?: Date): Promise<void>

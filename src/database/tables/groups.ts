@@ -23,7 +23,7 @@ export interface GroupMember {
   readonly userId: number
 }
 
-/** What is stored with a group; undefined fields are unchanged. */
+/** The stored fields of a group; undefined fields are unchanged. */
 export interface GroupContents {
   readonly members?: readonly number[] | undefined
   readonly grants?: readonly Pick<Grant, 'path' | 'allow' | 'deny'>[] | undefined

@@ -12,7 +12,7 @@ export interface RunningMove {
   readonly to: Path
 }
 
-/** Moves item by item of what has rules, grants or shares: each is told to the other nodes before its first item. */
+/** Moves item by item of what has rules, grants or shares. The other nodes learn of each before its first item. */
 export interface MoveRows {
   ofOthers(): Promise<RunningMove[]>
   /** Resolves to the id. */

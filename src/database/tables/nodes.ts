@@ -8,14 +8,14 @@ export interface NodeRow {
   readonly name: string
   /** The version of the program. */
   readonly version: string
-  /** Where the node accepts connections, by protocol, as JSON text. */
+  /** The addresses at which the node accepts connections, by protocol, as JSON text. */
   readonly addresses: string
   readonly started: Date
   /** When it last reported that it is alive: milliseconds since 1970 by the clock of the database. */
   readonly heartbeat: number
   /** When the node ended. Undefined while it is alive. */
   readonly ended: Date | undefined
-  /** What it worked on at its last heartbeat, as JSON text. */
+  /** The amounts of work of the node at its last heartbeat, as JSON text. */
   readonly working: string
   /** Milliseconds since its heartbeat, when the row was read. */
   readonly age: number
@@ -47,7 +47,7 @@ export interface NodeRows {
   claim(id: string): Promise<number>
 }
 
-/** What one node at a time does for all of them. */
+/** The duties, each of which one node at a time does for all of them. */
 export interface LeaseRows {
   /** Whether this node holds the lease: it did before, or no living node does. */
   obtain(name: string): Promise<boolean>

@@ -12,7 +12,7 @@ export interface ShareRow {
   readonly code: string
   /** When the share ends. Undefined: never. */
   readonly expires: Date | undefined
-  /** How many visits there may be; 0 or less: any number. */
+  /** Maximum number of visits; 0 or less: any number. */
   readonly maxVisits: number
   readonly disabled: boolean
   /** A note for the creator, which visitors do not see. */
@@ -44,14 +44,14 @@ export interface ShareRoot {
   readonly removed: boolean
 }
 
-/** How often a share was used. */
+/** The amount of use of a share. */
 export interface ShareUse {
   readonly visits: number
   readonly uploadedBytes: number
   readonly uploadedFiles: number
 }
 
-/** How a request is recognized as one of a visit that has begun. */
+/** The facts by which a request is recognized as one of a visit that has begun. */
 export interface Visitor {
   /** The digest of the cookie that the request sends; undefined if it sends none. */
   readonly cookie: string | undefined
@@ -81,7 +81,7 @@ export interface ShareRows {
   ): Promise<void>
   /** Deletes a share with its roots and visits. False if it does not exist. */
   delete(id: string): Promise<boolean>
-  /** How often these shares were used, by id. */
+  /** Returns the use of each of these shares, by id. */
   use(ids: readonly string[]): Promise<ReadonlyMap<string, ShareUse>>
 }
 

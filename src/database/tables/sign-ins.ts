@@ -21,7 +21,7 @@ export interface SignInFilter extends Partial<Omit<SignInEvent, 'kind'>> {
   readonly kinds: readonly SignInKind[]
 }
 
-/** By what events are put together: a network, an account, or both, which are a pair. */
+/** The party by which events are grouped: a network, an account, or a pair of both. */
 export type SignInParty = Partial<Pick<SignInEvent, 'network' | 'account'>>
 
 export interface SignInAge {

@@ -5,7 +5,7 @@ import type { Role } from './accounts.js'
 export interface TaskRow {
   readonly id: string
   readonly kind: string
-  /** What it is about, as JSON text. Of a task that an earlier version added: a text for users. */
+  /** The subject of the task, as JSON text. Of a task that an earlier version added: a text for users. */
   readonly subject: string
   readonly userId: number
   /** Name and role of the user at the time of the request. */
@@ -16,7 +16,7 @@ export interface TaskRow {
   readonly error: string
   readonly totalBytes: number
   readonly doneBytes: number
-  /** What it does at present, for other processes; as JSON. */
+  /** The present phase of the task, for other processes; as JSON. */
   readonly phase?: unknown
   /** The task's plan, as JSON text. */
   readonly plan: string
@@ -36,9 +36,7 @@ export interface UnfinishedTasks {
   readonly size: number
 }
 
-/**
- * What a user wants of a task that another node owns. 'clear': deletes it if it has ended.
- */
+/** The action that a user asks for on a task that another node owns. 'clear' deletes a task that has ended. */
 export type TaskAction = 'cancel' | 'retry' | 'delete' | 'clear'
 
 export interface TaskRequestRow {

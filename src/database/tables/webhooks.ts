@@ -9,7 +9,7 @@ export interface WebhookRows {
   update(id: number, changes: Partial<New<WebhookRow>>): Promise<WebhookRow>
   /** False if it is off, or does not exist. */
   switchOff(id: number, reason: string): Promise<boolean>
-  /** With its deliveries. */
+  /** Deletes the webhook and its deliveries. */
   delete(id: number): Promise<boolean>
 }
 
@@ -28,7 +28,7 @@ export interface DeliveryRows {
     failed: boolean,
     page: { readonly after: number; readonly limit: number },
   ): Promise<DeliveryRow[]>
-  /** By hook. */
+  /** Returns the numbers of deliveries that wait and that have failed, by the id of the hook. */
   counts(): Promise<ReadonlyMap<number, { readonly waiting: number; readonly failed: number }>>
   /** Stores how an attempt has failed. Does nothing if there is no such delivery any more. */
   fail(id: number, outcome: Omit<DeliveryRow, 'id' | 'hookId' | 'eventId' | 'body'>): Promise<void>
