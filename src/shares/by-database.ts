@@ -20,10 +20,13 @@ interface ShareSources {
   readonly shares: Pick<Shares, 'pseudonymOf'>
 }
 
-/** What is at a path, as far as it is known without its backend. */
+/** The kind of the entry at a path, as far as it is known without its backend. Undefined: not known. */
 export type KnownKind = 'file' | 'folder' | 'missing' | undefined
 
-/** Why the creator may not share what is at `path`, of the whole tree, in this mode; undefined if nothing says so. */
+/**
+ * Returns the reason for which the creator may not share the entry at `path`, a path of the whole tree, in this mode;
+ * undefined if nothing forbids it.
+ */
 export function refusalOfSharing(
   sources: ShareSources,
   { id, creatorId, mode }: Pick<ShareRow, 'id' | 'creatorId' | 'mode'>,
@@ -66,7 +69,7 @@ export async function stateByDatabase(
   return state
 }
 
-/** What visitors must be allowed to do, as `VisitorAccess` asks it. */
+/** Returns the actions that visitors must be allowed, as `VisitorAccess` asks for them. */
 function askedActions(mode: ShareRow['mode'], path: Path, kind: KnownKind): readonly (readonly [Action, Path])[] {
   return [
     ['share', path],
@@ -75,7 +78,7 @@ function askedActions(mode: ShareRow['mode'], path: Path, kind: KnownKind): read
   ]
 }
 
-/** What a creator may not share is not seen by visitors. */
+/** Visitors do not see the entries that the creator may not share. */
 const unshared = 'the user has no right "share" there, or does not see it'
 
 /** Reasons that replace the right that is asked, by the code of the error. */

@@ -22,7 +22,7 @@ export interface OpenRoot {
   readonly fs: VirtualFs
 }
 
-/** What a path of a share is: the folder of several roots, or a path of the tree below one root. */
+/** The place of a path in a share: the folder of several roots, or a path of the tree below one root. */
 export type SharedPlace =
   | { readonly kind: 'roots' }
   | {
@@ -39,7 +39,7 @@ export interface SharedListing {
   readonly total: number
   /** Kinds of files for which the storage has thumbnails. */
   readonly thumbnails: readonly ThumbnailKind[]
-  /** What visitors may do with those entries that have no grants of their own. */
+  /** The rights of visitors for those entries that have no grants of their own. */
   readonly rights: readonly ChangingRight[]
 }
 
@@ -50,7 +50,7 @@ export interface SharedMember extends TreeMember {
   readonly name: string
 }
 
-/** What a tree has of the members of a folder of a share. */
+/** The part of a folder's members that one tree of the share has. */
 interface Branch {
   readonly fs: VirtualFs
   /** The root of the tree, if that is the member. */
@@ -96,8 +96,8 @@ export class OpenShare {
   }
 
   /**
-   * As `at`, for a protocol by which a share is a folder, whatever it has: a shared file appears in a folder by its
-   * name. Rejects as `at`, and as a look at the file.
+   * Returns the place of a path, as `at` does, for a protocol in which every share is a folder: a shared file appears
+   * in a folder by its name. Rejects as `at` does, and as `stat` of the file does.
    */
   async inFolder(path: Path, options: AccessOptions = {}): Promise<SharedPlace> {
     const [only] = this.roots

@@ -11,7 +11,7 @@ export interface PathInShare {
   readonly path: Path
 }
 
-/** What the paths of URLs begin with before the id of the share: of pages, and of files. */
+/** The beginnings of the paths of URLs, before the id of the share: for pages, and for files. */
 export const sharedPages = `/${shareFolder}/`
 export const sharedFiles = '/sd/'
 

@@ -13,7 +13,10 @@ const length = 10
 export class SharePseudonyms {
   private constructor(private readonly key: string) {}
 
-  /** With the key of the installation, which is made at the first call. Rejects as the database does. */
+  /**
+   * Opens the pseudonyms with the key of the installation, which is made at the first call. Rejects as the database
+   * does.
+   */
   static async open(secrets: Pick<Store['secrets'], 'obtain'>): Promise<SharePseudonyms> {
     return new SharePseudonyms(await secrets.obtain('pseudonyms of shares', newSecret()))
   }

@@ -18,7 +18,7 @@ const maxNetworks = 100
 const randomLength = 8
 const idCharacters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
 
-/** What a share is where nothing else is said. */
+/** The values of a new share for fields that are not given. */
 export const newShare: Omit<ShareRow, 'id' | 'creatorId' | 'created'> = {
   mode: 'read',
   code: '',
@@ -100,7 +100,7 @@ export function checkModeChange(before: ModeFields, changes: Partial<ModeFields>
     uploadMaxFiles: changes.uploadMaxFiles ?? before.uploadMaxFiles,
   }
   const isChanged = (Object.keys(after) as (keyof ModeFields)[]).some((field) => after[field] !== before[field])
-  // What an older version has stored does not keep the rest of a share from being changed.
+  // Values that an older version has stored must not prevent changes of other fields.
   if (isChanged) checkModeFields(after)
 }
 
@@ -116,13 +116,13 @@ export function checkRoots(paths: readonly Path[], mode: ShareMode): void {
   if (names.size < paths.length) throw invalid('two files or folders of a share cannot have the same name')
 }
 
-/** What an update asks of the creator about the paths of a share. */
+/** The paths of a share for which an update asks whether the creator may share them. */
 interface PathsToJudge {
   /** Paths that must exist. */
   readonly added: readonly Path[]
   /** Paths that the share has already, if another creator or mode is asked. They may be missing. */
   readonly kept: readonly Path[]
-  /** Paths that stay removed, whatever has them now: nobody is asked. */
+  /** Paths that stay removed, whatever exists there now. They are not checked. */
   readonly removed: readonly Path[]
 }
 

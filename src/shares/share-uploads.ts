@@ -18,7 +18,7 @@ const step = 8 * 1024 * 1024
 const maxCopies = 16
 const maxCopiesOfNetwork = 4
 
-/** How slowly a body may arrive: nobody else can have what its upload has reserved. */
+/** The slowest pace of a body. A body must not be slower, because no other upload can have what it has reserved. */
 interface Pace {
   readonly bytesPerSecond: number
   /** Milliseconds for which a body may be later than that. */
@@ -71,7 +71,7 @@ export class ShareUploads {
   }
 }
 
-/** What one running upload has reserved. */
+/** The reservation of one running upload. */
 export class ShareUpload {
   #received = 0
   #hasEnded = false

@@ -67,9 +67,10 @@ export class SharedTree extends VirtualFs {
   }
 
   /**
-   * What it makes counts as uploaded. Rejects as `write`, and as `VirtualFs.copy`. A copy that fails after it has made
-   * its folder counts as a whole, because what it has stored is not known. Of what others add to the source meanwhile,
-   * the bytes count and the files do not. One network makes only some copies at a time, and waits with others.
+   * Copies within the share, and counts the copies as uploaded. Rejects as `write` does, and as `VirtualFs.copy` does.
+   * A copy that fails after it has made its folder counts as a whole, because its stored part is not known. If others
+   * add files to the source meanwhile, their bytes count, but their number does not. One network makes only some copies
+   * at a time, and waits with others.
    */
   override copy(from: Path, to: Path, options: CopyOptions): Promise<TransferResult> {
     const { copies } = this.uploads
@@ -91,7 +92,7 @@ export class SharedTree extends VirtualFs {
       upload = await this.uploads.begin(this.#share.id, size.bytes, size.made)
       upload.copied(size.bytes)
     }
-    // What is copied may grow meanwhile.
+    // The source may grow while it is copied.
     const advance = (more: number) => {
       done += more
       if (done <= size.bytes) return
@@ -112,7 +113,10 @@ export class SharedTree extends VirtualFs {
     }
   }
 
-  /** What a copy makes: bytes, and files and folders. `before`: what is at its target. */
+  /**
+   * Returns the bytes, and the number of files and folders, that a copy makes. `before`: the kind of the entry at its
+   * target.
+   */
   async #sizeOf(
     from: Path,
     before: Entry['kind'] | undefined,
@@ -246,7 +250,7 @@ export class SharedTree extends VirtualFs {
         try {
           return await super.write(pathOf(number), upload.counted(source), { signal, modified, createOnly: true })
         } catch (error) {
-          // Somebody has just made it.
+          // Another client has just made a file of this name.
           if (!isTaken(error)) throw error
           // A body that was read once cannot be stored by another name.
           if (!source.rereadable && !upload.isUnread) break
@@ -263,7 +267,7 @@ export class SharedTree extends VirtualFs {
       await super.checkWritable(path, { signal, createOnly: true })
       return true
     } catch (error) {
-      // What the creator must not see is refused as in a folder that is missing.
+      // A name that the creator must not see is refused in the same way as in a folder that is missing.
       const isRefused = isGatewayError(error, 'parent_missing', ...refusedToCreator) && !isAboutName(error)
       if (isTaken(error) || isRefused) return false
       throw error

@@ -88,7 +88,7 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
     return role === 'admin'
   }
 
-  /** As `of`, for one share; undefined also for that of somebody else. */
+  /** Returns one share of the principal; undefined if it does not exist, or is the share of another user. */
   find(principal: Principal, id: string): StoredShare | undefined {
     const share = this.#byId.get(id)
     return share && this.#isOf(principal, share) ? share : undefined
@@ -98,12 +98,12 @@ export class Shares extends PathMirror<ShareRoot, MirroredRoot> {
     return this.actsForOthers(principal) || principal.userId === creatorId
   }
 
-  /** By what the audit, webhooks and logs name the share of this id, also if there is none. */
+  /** Returns the name of the share in the audit, webhooks and logs. The share need not exist. */
   pseudonymOf(id: string): string {
     return this.pseudonyms.of(id)
   }
 
-  /** How often these were used, by id. */
+  /** Returns the use of each of these shares, by id. */
   use(ids: readonly string[]): Promise<ReadonlyMap<string, ShareUse>> {
     return this.options.store.shares.use(ids)
   }

@@ -96,7 +96,10 @@ export class VisitorAccess {
     clearInterval(this.#sweeper)
   }
 
-  /** As `#open`. Records a refusal, unless the visitor has still to be asked for the code. */
+  /**
+   * Opens a share for a visitor. Records a refusal in the audit, except where the visitor has still to be asked for the
+   * code.
+   */
   async open(id: string, request: VisitorRequest): Promise<OpenShare> {
     try {
       return await this.#open(id, request)
@@ -105,7 +108,7 @@ export class VisitorAccess {
       const needsCode =
         hasDetail(error, 'share_id_missing') || (hasDetail(error, 'share_code_wrong') && request.code === '')
       if (audit && isGatewayError(error) && !needsCode && request.mayBeAccount !== true) {
-        // Who guesses at ids may have mistyped a secret one.
+        // An id that does not exist may be a mistyped secret one: it is not recorded.
         const subject = shares.get(id) && shares.pseudonymOf(id)
         const name = subject === undefined ? 'guest' : `share:${subject}`
         const actor = { name, protocol: request.protocol.name, address: request.address }
@@ -192,7 +195,7 @@ export class VisitorAccess {
     const visitor = { cookie: known && digestOf(known), issued: digestOf(secret), client }
     // Most requests are of a visit that has begun: they lock nothing.
     if (await visits.isIn(share.id, visitor, visitTime)) return undefined
-    // Nobody has visited what is not there.
+    // A share without an existing file or folder gets no visit.
     if (!(await isAnyThere(roots, signal))) throw shareEnded()
     if (!begins) {
       if (isUsedUp(share, (await shares.use([share.id])).get(share.id))) throw shareEnded()
@@ -229,7 +232,7 @@ export class VisitorAccess {
     return state
   }
 
-  /** As `#tree`, with `denied` for an account that cannot be used. */
+  /** Returns the tree of the share, as `#tree` does. Throws `denied` for an account that cannot be used. */
   #treeOfCreator(...[share, path]: Parameters<VisitorAccess['assertMayShare']>): VirtualFs {
     try {
       return this.#tree(share, path, ownQuestion)

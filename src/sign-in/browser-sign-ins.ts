@@ -47,7 +47,7 @@ export interface AwaitingCode {
   readonly identityId: number
   /** When the user has signed in at the provider, in milliseconds since 1970. */
   readonly authTime: number | undefined
-  /** What opens its session in `ProviderSessions`. Undefined if it confirms a session. */
+  /** The reservation that opens its session in `ProviderSessions`. Undefined if it confirms a session. */
   readonly reserved?: string | undefined
 }
 
@@ -60,7 +60,7 @@ export interface Linkable {
 /** Milliseconds for which a sign-in may take, and for which an identity may be linked. */
 export const pendingTime = 10 * 60_000
 
-/** What is stored until the browser sends the secret of it. */
+/** The data of each purpose, stored until the browser sends their secret. */
 interface Kept {
   readonly provider: Begun
   readonly 'provider-code': AwaitingCode
@@ -75,7 +75,7 @@ export class BrowserSignIns {
     this.#pending = new PendingSignIns(table, now)
   }
 
-  /** As that of `PendingSignIns`. */
+  /** Counts a beginning by the network of the browser, as `PendingSignIns.count` does, and throws as it does. */
   count({ address }: SsoBrowser): void {
     this.#pending.count(address)
   }
@@ -90,7 +90,9 @@ export class BrowserSignIns {
     return this.#pending.begin(purpose, { address, data, time: pendingTime }, secret)
   }
 
-  /** What was kept, once, for the browser that began it. Rejects with the detail `provider_sign_in_expired`. */
+  /**
+   * Returns the stored data, once, for the browser that began it. Rejects with the detail `provider_sign_in_expired`.
+   */
   async take<Purpose extends keyof Kept & SignInPurpose>(
     purpose: Purpose,
     secret: string,

@@ -68,7 +68,7 @@ export async function inDirectory<T>(
     if (!(cause instanceof ResultCodeError)) {
       throw new GatewayError('unavailable', { reason: connectionError(cause).reason, cause })
     }
-    // Some directories end the text with NUL.
+    // Some directories end the text of an error with NUL.
     const text = cause.message.slice(0, 300).replaceAll('\0', '')
     throw new GatewayError('invalid', { reason: `the directory answers: ${text}`, cause })
   } finally {
@@ -77,7 +77,10 @@ export async function inDirectory<T>(
   }
 }
 
-/** How the certificate of the server is verified. Rejects with `unavailable` if the file cannot be read. */
+/**
+ * Returns the options of TLS by which the certificate of the server is verified. Rejects with `unavailable` if the file
+ * cannot be read.
+ */
 async function tlsOptionsOf({ url, verifiesCertificate, caFile }: DirectoryServer): Promise<ConnectionOptions> {
   const host = hostOf(url)
   const ca = caFile === '' ? undefined : await readFile(caFile, 'utf8').catch(unreadable)

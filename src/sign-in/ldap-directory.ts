@@ -4,7 +4,7 @@ import { GatewayError } from '../base/errors.js'
 import { inDirectory, type DirectoryEgress, type DirectoryServer } from './ldap-connection.js'
 
 export interface DirectorySettings extends DirectoryServer {
-  /** Who searches. An empty name or password: nobody, which is anonymous. */
+  /** The entry that searches bind as. An empty DN or password: searches are anonymous. */
   readonly manager: { readonly dn: string; readonly password: string }
   /** The DN below which people are searched. */
   readonly base: string
@@ -18,7 +18,7 @@ export interface DirectorySettings extends DirectoryServer {
   readonly nestedGroups: boolean
 }
 
-/** Who is searched: whoever has a name, or the person that an identity is of. */
+/** The person that a search looks for: by a name, or by the subject of an identity. */
 export type Wanted =
   { readonly name: string; readonly subject?: never } | { readonly subject: string; readonly name?: never }
 
@@ -31,7 +31,7 @@ export interface Person {
   readonly groups: ReadonlySet<string>
 }
 
-/** Why the password, which is right, cannot be used. */
+/** The reason for which the directory refuses a right password. */
 export type PersonRefusal = 'account_disabled' | 'account_expired'
 
 /** Attributes that never change while an entry exists: RFC 4530, Active Directory, 389 Directory Server. */
@@ -48,7 +48,7 @@ const refusals = {
   invalidCredentials: 49,
   unwillingToPerform: 53,
 } as const
-/** Why Active Directory refuses a right password: `data` in the text of its answer. */
+/** The reasons for which Active Directory refuses a right password, by `data` in the text of its answer. */
 const refusalOfData: Readonly<Record<string, PersonRefusal>> = { 533: 'account_disabled', 701: 'account_expired' }
 
 /** A connection, and what is asked by it. */
@@ -72,9 +72,9 @@ export class LdapDirectory {
   }
 
   /**
-   * The only person who is wanted, if this is its password; undefined for a wrong password, for nobody and for several.
-   * Rejects as `inDirectory`, and as `guess`, which is called before the password is sent, with the subject of the
-   * person. An empty password, which directories take for an anonymous bind, is wrong.
+   * Returns the person that `wanted` leads to, if this is its password; undefined for a wrong password, and if no
+   * person or several match. Rejects as `inDirectory` does, and as `guess` does, which is called with the subject of
+   * the person before the password is sent. An empty password, which directories take for an anonymous bind, is wrong.
    */
   async prove(
     wanted: Wanted,
@@ -121,7 +121,7 @@ export class LdapDirectory {
   }
 }
 
-/** False if nobody is named who searches: nothing was asked then. */
+/** Binds as the manager. Returns false, and sends no bind, if no manager or no password is set. */
 async function bindManager({ client, settings: { manager } }: Asking): Promise<boolean> {
   if (manager.dn === '' || manager.password === '') return false
   await client.bind(manager.dn, manager.password)

@@ -25,7 +25,9 @@ interface LdapSignInOptions {
   readonly now?: () => number
 }
 
-/** Why the directory could not be asked; `isReached`: it answers, but not this. */
+/**
+ * The reason for which the directory could not be asked. `isReached`: the directory answered, but refused the request.
+ */
 interface Failure {
   readonly failure: GatewayError
   readonly isReached: boolean
@@ -40,7 +42,7 @@ const [lookUpInterval, roundInterval] = [24 * 3600_000, 3600_000]
 
 export class LdapSignIn implements PasswordDirectory {
   readonly refusalTime = 1000
-  /** How often the directory has answered, has refused what it was asked, and has not answered. */
+  /** The numbers of requests that the directory has answered, has refused, and has not answered. */
   readonly counts = { answered: 0, refused: 0, silent: 0 }
   readonly #queue = new FairQueue(undefined, maxConnections)
   readonly #provided: ProvidedAccounts
@@ -127,7 +129,7 @@ export class LdapSignIn implements PasswordDirectory {
       if (!isDue || !this.isOn || this.#isClosed) continue
       // Each has a connection, and so its limits: one whose answer is slow or too large stops no others.
       const asked = await this.#ask((directory) => directory.lookUp(row.subject))
-      // What cannot be stored is looked up again in the next round.
+      // If the result cannot be stored, the person is looked up again in the next round.
       if ('result' in asked) {
         await this.#confirm(row, asked.result).catch((error: unknown) => {
           const account = accounts.users.get(row.userId)?.username
@@ -143,7 +145,7 @@ export class LdapSignIn implements PasswordDirectory {
     if (failed > 0) log.warn({ server, failed, reason }, 'LDAP: not everybody could be looked up')
   }
 
-  /** Records whom a look-up has found; undefined: nobody. */
+  /** Records the result of a look-up. `person`: undefined if no such person exists. */
   async #confirm(row: IdentityRow, person: Person | undefined): Promise<void> {
     const { accounts, log } = this.options
     if (await this.#provided.lookedUp(row, person && this.#shown(person, ''), this.#rules)) return

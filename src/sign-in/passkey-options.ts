@@ -22,7 +22,7 @@ interface CommonOptions {
   readonly timeout: number
 }
 
-/** What `navigator.credentials.get` is called with. */
+/** The options that `navigator.credentials.get` is called with. */
 export interface RequestOptions extends CommonOptions {
   readonly rpId: string
   readonly userVerification: 'required'
@@ -30,7 +30,7 @@ export interface RequestOptions extends CommonOptions {
   readonly allowCredentials?: readonly Descriptor[]
 }
 
-/** What `navigator.credentials.create` is called with. */
+/** The options that `navigator.credentials.create` is called with. */
 export interface CreationOptions extends CommonOptions {
   readonly rp: { readonly id: string; readonly name: string }
   readonly user: { readonly id: string; readonly name: string; readonly displayName: string }

@@ -24,13 +24,19 @@ import { PendingSignIns } from './pending-sign-ins.js'
 export type { PasskeyRow } from '../database/passkeys.js'
 export type { CreationOptions, RequestOptions, PasskeySite } from './passkey-options.js'
 
-/** What has begun: the options for the client's authenticator, and the secret that completes it. */
+/**
+ * A sign-in or registration that has begun: the options for the client's authenticator, and the secret that completes
+ * it.
+ */
 export interface PasskeyRequest<Options> {
   readonly options: Options
   readonly session: string
 }
 
-/** What completes it, with what `PublicKeyCredential.toJSON()` of a browser writes. Bytes are in base64url. */
+/**
+ * The completion of a sign-in or registration: the output of `PublicKeyCredential.toJSON()` in a browser. Bytes are in
+ * base64url.
+ */
 export interface PasskeyAnswer<Response> {
   readonly session: string
   readonly credential: {
@@ -60,10 +66,10 @@ const maxPerUser = 100
 const maxNameLength = 255
 const defaultName = 'Passkey'
 
-/** How clients reach an authenticator (WebAuthn §5.8.4). */
+/** The transports by which clients reach an authenticator (WebAuthn §5.8.4). */
 const knownTransports: readonly string[] = ['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal', 'cable']
 
-/** What was begun. */
+/** The stored part of a sign-in or registration that has begun. */
 interface Begun {
   readonly challenge: string
   readonly site: PasskeySite
@@ -238,7 +244,10 @@ export class Passkeys {
     return { challenge, session: await this.#pending.begin(purpose, { address, data, time: passkeyTime }) }
   }
 
-  /** What has begun, which cannot be completed again. */
+  /**
+   * Returns what was begun with this secret, once. Throws a refusal if it was not begun here, has expired, or was
+   * completed before.
+   */
   async #take(purpose: SignInPurpose, session: string): Promise<Begun> {
     const begun = await this.#pending.take<Begun>(purpose, session)
     if (begun === undefined) throw refusal('it was not begun here, has taken too long, or was completed before')
@@ -307,7 +316,7 @@ function checkName(name: string): string {
   throw new GatewayError('invalid', { reason: `a passkey needs a name of at most ${maxNameLength} bytes` })
 }
 
-/** `reason`: for the log and the audit. Clients are told the detail. */
+/** The error for a refused passkey. `reason` is for the log and the audit. Clients get the detail only. */
 function refusal(reason: string): GatewayError {
   return new GatewayError('unauthenticated', {
     op: 'sign in',

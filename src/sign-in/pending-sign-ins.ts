@@ -9,18 +9,18 @@ import { networkOf } from '../net/addresses.js'
 /** Beginnings of one network within `time` milliseconds, in this process. Others are refused. */
 export const begunLimit = { count: 60, time: 60_000 }
 
-/** What has begun. */
+/** A sign-in or another action that begins now, and is completed by a later request. */
 interface Beginning {
   /** The address of the client that begins it, without port. */
   readonly address: string
-  /** What completes it must have; plain JSON. */
+  /** The data that its completion needs; plain JSON. */
   readonly data: object
   /** Milliseconds within which it can be completed. */
   readonly time: number
 }
 
 export class PendingSignIns {
-  /** How often networks have begun something, and since when that is counted. */
+  /** The number of beginnings of each network, and the time since which they are counted. */
   readonly #begun = new Map<string, { readonly since: number; readonly count: number }>()
 
   /** `now`: milliseconds since 1970. */
@@ -55,7 +55,10 @@ export class PendingSignIns {
     return secret
   }
 
-  /** What was begun with this secret and purpose, once; undefined if that has expired, or nothing was. */
+  /**
+   * Returns the data of what was begun with this secret and purpose, once; undefined if it has expired or does not
+   * exist.
+   */
   async take<Data extends object>(purpose: SignInPurpose, secret: string): Promise<Data | undefined> {
     const row = await this.table.take(digestOf(secret), purpose, new Date(this.now()))
     return row?.data as Data | undefined

@@ -27,8 +27,8 @@ const microsoft = 'https://login.microsoftonline.com'
 const gitHub = 'https://github.com'
 
 /**
- * What the settings say now. Throws `denied` with the detail `provider_off`, and `invalid` with a reason for a platform
- * that cannot be used.
+ * Returns the facts of the provider by the present settings. Throws `denied` with the detail `provider_off`, and
+ * `invalid` with a reason for a platform that cannot be used.
  */
 export function providerFacts(settings: SsoSettings): ProviderFacts {
   if (!settings.bool('sso_login_enabled')) throw new GatewayError('denied', { detail: 'provider_off' })

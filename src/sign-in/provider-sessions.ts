@@ -48,7 +48,7 @@ export class ProviderSessions {
     for (const session of sessions) await this.#end(session)
   }
 
-  /** What the sign-out needs of the session with this credential. */
+  /** Returns the stored facts of the session with this credential, for the sign-out at the provider. */
   async ofCredential(credential: string): Promise<ProviderSessionRow | undefined> {
     return this.options.store.providerSessions.ofCredential(credential)
   }

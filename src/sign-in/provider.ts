@@ -20,7 +20,7 @@ const metadataTime = 3600_000
 /** Seconds for which a sign-in at the provider is recent (docs/decisions/0042). */
 const recentSeconds = 600
 
-/** What both sides of a sign-in must agree on. */
+/** The values that tie the answer of a provider to the request that began the sign-in. */
 export interface SignInChecks {
   readonly state: string
   readonly nonce: string
@@ -29,7 +29,7 @@ export interface SignInChecks {
 
 type Claims = Readonly<Record<string, unknown>>
 
-/** Who has signed in at the provider. */
+/** The person who has signed in at the provider. */
 export interface ProviderAnswer {
   readonly kind: ProviderFacts['kind']
   readonly issuer: string
@@ -98,7 +98,7 @@ export class Provider {
     })
   }
 
-  /** Who has signed in. `callback`: the redirect URI with the query that the provider has added. */
+  /** Returns the person who has signed in. `callback`: the redirect URI with the query that the provider has added. */
   async redeem(
     facts: ProviderFacts,
     callback: URL,
@@ -202,7 +202,7 @@ export class Provider {
   /** Made for each use, so that the keys of the provider are read anew: it may have replaced them. */
   async #configuration(facts: ProviderFacts, signal?: AbortSignal): Promise<oidc.Configuration> {
     const { clientId, clientSecret, issuer } = facts
-    // Who leaves does not end what others wait for too.
+    // A caller whose signal aborts does not end the request, because others wait for it too.
     const server = await untilAborted(this.#serverMetadata(facts), signal)
     // OpenID Connect Discovery 1.0 §3: the default is `client_secret_basic`.
     const usesPost = server.token_endpoint_auth_methods_supported?.includes('client_secret_post') === true

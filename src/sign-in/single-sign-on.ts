@@ -29,9 +29,9 @@ import type { Provider, ProviderAnswer, SignInChecks } from './provider.js'
 type Beginning = Pick<Begun, 'method' | 'redirectUri' | 'session' | 'after'>
 
 interface BegunPage {
-  /** Where the user signs in at the provider. */
+  /** The page at which the user signs in at the provider. */
   readonly page: URL
-  /** What the browser must have in a cookie. */
+  /** The value of the cookie that the browser must have. */
   readonly secret: string
 }
 
@@ -238,7 +238,7 @@ export class SingleSignOn {
     throw identityRefused('this identity is not that of the user who is signed in')
   }
 
-  /** Logs why it fails, unless that is logged as a refused sign-in, or the client is told all of it. */
+  /** Logs the error of `work`, unless it is logged as a refused sign-in, or the client gets all of it. */
   async #logged<T>({ address }: SsoBrowser, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -272,7 +272,7 @@ export class SingleSignOn {
    * `not_found`, and with the detail `identity_refused` for that with which the account was created.
    */
   async unlink(userId: number, id?: number): Promise<void> {
-    // What cannot be ended leaves the identity, so that the user can try again.
+    // If a session cannot be ended, the identity stays, so that the user can try again.
     for (const each of this.#accounts.unlinkable(userId, id)) await this.#sessions.end({ identityId: each })
     // A sign-in may have opened others meanwhile.
     await this.#sessions.endAll(await this.#accounts.unlink(userId, id))
