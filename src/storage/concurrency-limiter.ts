@@ -18,7 +18,10 @@ import type { CallOptions } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { FairShare, type Release } from '../base/fair-share.js'
 
-/** How many times what is left one user can hold: three quarters if there is no other user. */
+/**
+ * The amount that one user can hold, as a multiple of the amount that is left: three quarters of all if there is no
+ * other user.
+ */
 const times = 3
 
 interface RunningCall {

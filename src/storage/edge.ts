@@ -136,7 +136,7 @@ export class PassedStream extends Readable {
 
 type FileOperation = 'read' | 'write' | 'close'
 
-/** What follows the changes of a handle. */
+/** The calls that follow changes of a handle. */
 export interface HandleChanges {
   /** Called before each `write` and `truncate`. */
   readonly changing: () => Awaitable<void>
@@ -148,7 +148,7 @@ export interface HandleChanges {
   readonly ended: () => void
 }
 
-/** What measures a handle. */
+/** The calls that measure a handle. */
 export interface HandleMeter {
   /** Called with the number of bytes after each read and write that succeeds. */
   readonly didRead: (bytes: number) => void
@@ -164,8 +164,9 @@ export interface HandleMeter {
 type Optional<Parts> = { readonly [Part in keyof Parts]?: Parts[Part] | undefined }
 
 /**
- * What the calls of a handle pass, each in this order: `check`, `limits`, `changing` or `committing`, `call` or
- * `staged`, `committed`, `didRead` or `didWrite`. An error passes `failed`. `closed` and `ended` are told at the end.
+ * The functions that the calls of a handle pass, each in this order: `check`, `limits`, `changing` or `committing`,
+ * `call` or `staged`, `committed`, `didRead` or `didWrite`. An error passes `failed`. `closed` and `ended` are called
+ * at the end.
  */
 export interface FileEdge extends Optional<HandleChanges>, Optional<Omit<HandleMeter, 'committing' | 'failed'>> {
   /** Called before every call except `close`. If it throws, the call rejects with that error. */
@@ -174,7 +175,10 @@ export interface FileEdge extends Optional<HandleChanges>, Optional<Omit<HandleM
   readonly limits?: FileLimits | undefined
   /** Makes a call of the handle: by default at once. */
   readonly call?: (<T>(op: FileOperation, work: () => Promise<T>) => Promise<T>) | undefined
-  /** How a handle that stages a file commits and closes, by `close`: by default as it is asked to. */
+  /**
+   * Returns the `commit` and `close` of a handle that stages a file. `close`: closes the handle itself. Default: both
+   * are made as every other call.
+   */
   readonly staged?: ((close: () => Promise<void>) => EndingHandle) | undefined
   /** Converts the error of a call. It is given the reason of a signal of `limits` for the error `aborted`. */
   readonly failed?: ((error: unknown, op: FileOperation) => unknown) | undefined

@@ -12,7 +12,7 @@ import { Running } from '../base/running.js'
 /** Milliseconds that `end` waits for the writes. */
 const endTimeout = 2500
 
-/** How a handle that stages a file commits and closes. */
+/** The `commit` and `close` of a handle that stages a file. */
 export interface EndingHandle {
   commit<T>(work: () => Promise<T>): Promise<T>
   close(): Promise<void>
@@ -22,7 +22,7 @@ export class EndingWrites {
   readonly #closing = sharedController()
   /** All work that `end` waits for. It aborts what has a controller. */
   readonly #running = new Running<{ readonly work: Promise<unknown>; readonly controller?: AbortController }>()
-  /** What aborts the writes with the signal of a caller, such as that of a connection, and when they end. */
+  /** The controllers that abort the writes of a caller, by the signal of the caller, such as that of a connection. */
   readonly #controllers = new WeakMap<AbortSignal, AbortController>()
 
   /** Runs a write, with the options that it gets. Rejects with `aborted` once `end` was called, as all others do. */
@@ -86,7 +86,7 @@ export class EndingWrites {
     const ended = async () => {
       while (this.#running.size > 0) {
         await Promise.allSettled(this.#running.items.map(({ work }) => work))
-        // What follows a write may be another call.
+        // Another call may follow a write in the next turn.
         await nextTurn()
       }
     }

@@ -49,13 +49,13 @@ export class FailureLog {
     }
   }
 
-  /** As `watch`, of a call that opens a stream, which can fail later. */
+  /** Watches a call that opens a stream, as `watch` does, and also the stream, which can fail later. */
   async stream(path: Path, open: () => Promise<Readable>): Promise<Readable> {
     const bytes = await this.watch('read', path, open)
     return bytes.once(errorMonitor, (error) => this.failure('read', path, error))
   }
 
-  /** As `watch`, of a listing. */
+  /** Watches a listing, as `watch` does. */
   async *pages(path: Path, pages: AsyncIterable<readonly Entry[]>): AsyncGenerator<readonly Entry[]> {
     try {
       yield* pages
@@ -79,7 +79,7 @@ export class FailureLog {
     return { ...source, read }
   }
 
-  /** As `ofSender`, for a stream. */
+  /** Marks the errors of a stream as errors of the sender, which are no failures of this backend. */
   bodyOfSender(stream: Readable): Readable {
     return stream.once(errorMonitor, (error: Error) => this.#ofBodies.add(error))
   }

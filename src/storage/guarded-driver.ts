@@ -49,7 +49,7 @@ import { OwnChanges } from './listing-lag.js'
 /** A method of a driver. */
 export type DriverMethod = Exclude<keyof Driver, 'traits'>
 
-/** Why a call is `unsupported`, for users, where nothing replaces a method that the driver lacks. */
+/** The reasons, for users, of the `unsupported` of methods that a driver lacks and nothing replaces. */
 const lacks: Readonly<Partial<Record<DriverMethod, string>>> = {
   write: 'the storage is read-only',
   mkdir: 'this storage cannot make folders',

@@ -32,9 +32,14 @@ export interface ListingOptions extends CallOptions {
 
 /** A folder's entries, sorted. */
 export interface FolderListing extends Pick<ReadListing, 'entries' | 'hasReserved'> {
-  /** As `CacheItem.serialized`. Undefined unless the entries are cached, in the storage's order. */
+  /**
+   * The JSON of the entries, as `CacheItem.serialized`. Undefined unless the entries are cached, in the storage's
+   * order.
+   */
   readonly serialized: CacheItem['serialized'] | undefined
-  /** As `CacheItem.places`, under the same condition. */
+  /**
+   * The places of the entries, as `CacheItem.places`. Undefined unless the entries are cached, in the storage's order.
+   */
   readonly places?: CacheItem['places'] | undefined
   /**
    * false: the names are current, but sizes and times may be outdated. Call `refreshed` for the entries that are

@@ -72,7 +72,7 @@ export class StorageChanges {
   }
 
   async folderMade(path: Path): Promise<void> {
-    // There may be attributes of an earlier entry of this name that another program has removed.
+    // Another program may have removed an earlier entry of this name, whose attributes are still stored.
     await this.attributes.delete(this.#treePath(path))
     this.events.emit({ kind: 'folder made', path: this.#treePath(path) })
   }

@@ -142,7 +142,7 @@ export class Storage {
     this.#names = new ListableNames(dependencies.log)
     const { timeStep, keeps } = this.traits
     const keepsNone = !this.#driver.can('setAttributes') || timeStep === Number.POSITIVE_INFINITY
-    // Nobody sets the attributes of a read-only storage.
+    // The attributes of a read-only storage are never set, so none has to be stored.
     const kept = !this.writable ? defaultTraits.keeps : keepsNone ? [] : keeps
     this.#attributes = new AttributeOverlay(this.records.attributes, timeStep, kept)
     this.#listings = new Listings({
@@ -184,7 +184,7 @@ export class Storage {
     return this.#attributes.needed ? this.#attributes.apply(this.treePath(path), entry) : entry
   }
 
-  /** As `stat`; undefined if nothing exists there. Rejects if no storage is mounted there. */
+  /** Returns the entry at a path; undefined if nothing exists there. Rejects if no storage is mounted there. */
   async statOrUndefined(path: Path, options: FreshStatOptions = {}): Promise<Entry | undefined> {
     return undefinedIfMissing(this.stat(path, options))
   }
@@ -351,12 +351,12 @@ export class Storage {
     return this.#driver.usage(options)
   }
 
-  /** As `usage`; undefined if the backend does not report it. */
+  /** Returns the usage of the backend; undefined if the backend does not report it. */
   usageOrUndefined(options: CallOptions = {}): Promise<Usage | undefined> {
     return undefinedIfUnsupported(this.#driver.usage(options))
   }
 
-  /** As `usageOrUndefined`; undefined also if the backend does not report it in time. */
+  /** Returns the usage of the backend; undefined if the backend does not report it, or not in time. */
   usageWithTimeout(): Promise<Usage | undefined> {
     return this.#driver.can('usage') ? this.#usageProbe.usageWithTimeout() : Promise.resolve(undefined)
   }

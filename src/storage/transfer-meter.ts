@@ -88,8 +88,8 @@ export class TransferMeter {
   }
 
   /**
-   * What measures a handle at its edge. `signal` aborts when the client disconnects. `onRead` is told what was read by
-   * it, when it is closed.
+   * Returns the meter of a handle. `signal` aborts when the client disconnects. `onRead` is called with the event of
+   * the bytes that were read, when the handle is closed.
    */
   handle(
     storage: Storage,
@@ -135,9 +135,9 @@ export class MeteredTransfer {
     private readonly by: string,
     private readonly storage: StorageRow,
     private readonly direction: TransferEvent['direction'],
-    /** How many open transfers it counts as. */
+    /** The number of open transfers that it counts as. */
     private readonly counts = 1,
-    /** Is told of the transfer, when it is reported. */
+    /** Called with the transfer, when it is reported. */
     private readonly onEnd?: (event: TransferEvent) => void,
   ) {
     events.openTransfers += counts

@@ -41,7 +41,7 @@ function listed(first: readonly string[], count: number): string {
   return [...first, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
 }
 
-/** What a run left undone without failing: how many items, and the first of them. */
+/** The items that a run left undone without failing: their number, and the first of them. */
 export class ItemReport {
   #count = 0
   readonly #first: string[] = []

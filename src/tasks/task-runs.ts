@@ -192,7 +192,7 @@ export class TaskRuns {
       try {
         await this.#runAsAccount(own, stop, resumes)
       } catch (error) {
-        // What has failed is shown as soon as the task has ended.
+        // The failures are shown as soon as the task has ended, so they are stored before.
         await this.#journal.flush().catch((failure: unknown) => {
           this.dependencies.log.warn({ err: failure, task: own.task.id }, 'the items of a task are not stored yet')
         })

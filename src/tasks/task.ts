@@ -16,7 +16,7 @@ export type TaskKind = (typeof taskKinds)[number]
 export const taskStates = ['pending', 'running', 'waiting', 'canceling', 'succeeded', 'canceled', 'failed'] as const
 export type TaskState = (typeof taskStates)[number]
 
-/** What a task does at present; `tool`: what the program that downloads for it reports. */
+/** The present phase of a task. `tool`: the report of the program that downloads for the task. */
 export type TaskPhase =
   | 'looking_up'
   | 'transferring_file'
@@ -35,7 +35,7 @@ export interface TaskPlace {
   readonly inner: Path
 }
 
-/** What a task is about, for users. `to`: the folder that gets the files. */
+/** The subject of a task, for users. `to`: the folder that gets the files. */
 export type TaskSubject =
   | { readonly verb: 'copy' | 'move' | 'merge'; readonly from: TaskPlace; readonly to: TaskPlace }
   | { readonly verb: 'upload'; readonly name: string; readonly to: TaskPlace }

@@ -14,7 +14,7 @@ const serveTimeout = 3000
 /** Milliseconds between two times at which progress is stored for other nodes. */
 const progressInterval = 3000
 
-/** Which tasks are meant: all, or those of a kind or of a user. */
+/** Selects tasks: all, or those of a kind or of a user. */
 export type TaskFilter = Partial<Pick<Task, 'kind' | 'userId'>>
 
 /** Serves requests for tasks of this node. Those that it does not delete remain. */
@@ -22,7 +22,7 @@ type Answer = (requests: readonly TaskRequestRow[]) => Promise<void>
 
 /** Lists and asks for tasks of other nodes, and stores the progress of those of this node, which the others list. */
 export class TasksElsewhere {
-  /** Absent if no other node uses the database: nobody else lists the progress. */
+  /** Absent if no other node uses the database, so that no other node lists the progress. */
   #progressTimer: NodeJS.Timeout | undefined
   /** The progress of each running task that was stored last, as JSON. */
   #progress: ReadonlyMap<string, string> = new Map()

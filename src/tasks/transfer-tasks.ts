@@ -93,8 +93,8 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
 }
 
 /**
- * Reports the total size while the transfer already runs. Never rejects: nobody waits for it before the transfer has
- * ended, and the transfer reports its own errors.
+ * Reports the total size while the transfer already runs. Never rejects, because the transfer does not wait for it
+ * before it ends, and reports its own errors.
  */
 async function measure(fs: VirtualFs, from: Path, run: TaskRun, access: AccessOptions): Promise<void> {
   let bytes = 0

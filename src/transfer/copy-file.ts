@@ -176,7 +176,7 @@ async function writeInto(
         const difference = differenceOf(entry, copy)
         if (difference === undefined) return copy
         const remove = async () => {
-          // What was replaced may be the source itself under another name, which then has changed.
+          // The replaced file may be the source itself under another name. The source has changed then.
           if (!isNew) await assertUnchanged(job.transfer.from.storage, from, entry, job.transfer.signal)
           await removeCopy(storage, at, copy, locks.signal)
         }
@@ -282,7 +282,7 @@ export async function copyBundle(
 ): Promise<readonly (Entry | undefined)[]> {
   const { from, to: target } = job.transfer
   const pathOf = (name: string) => target.storage.treePath(childOf(to, name))
-  // What a storage copies within itself is no transfer.
+  // A copy that a storage makes within itself is no transfer.
   const isTransfer = from.storage !== target.storage
   const transfers = isTransfer
     ? [job.transfer.meter.start(from.storage, 'read'), job.transfer.meter.start(target.storage, 'write')]

@@ -12,12 +12,12 @@ import type { HeldPathLocks } from '../locks/path-locks.js'
 import type { InPlaceHandles } from './in-place-handles.js'
 import type { Intents } from './intents.js'
 
-/** What is copied or moved, and how. */
+/** The request to copy or move an entry. */
 export interface Transfer {
   readonly kind: 'copy' | 'move'
   readonly from: MountedPath
   readonly to: MountedPath
-  /** What is at `from`: of a symlink, its own entry. */
+  /** The entry at `from`; for a symlink, the entry of the symlink itself. */
   readonly entry: Entry
   readonly signal: AbortSignal
   /** false: copies a folder without its members. */
@@ -32,14 +32,14 @@ export interface Transfer {
    * A move continues one that has made the target: its folders are entered, and files that are equal are its copies.
    */
   readonly continues: boolean
-  /** Who copies or moves. */
+  /** The holder of everything that the transfer takes of a limited total. */
   readonly holder: Holder
   /** Measures what is read from one storage and written to the other. */
   readonly meter: TransferMeter
   readonly journal: CopyJournal
 }
 
-/** A transfer, with the checks that its caller makes of each member and the progress that it is told. */
+/** A transfer, with the checks that its caller makes of each member, and the functions that report its progress. */
 export interface CopyJob {
   readonly transfer: Transfer
   /** Shared by all jobs. `transferSlots` limits the number of concurrent files. */
@@ -170,7 +170,7 @@ export function targetOf({ transfer: { from, to } }: CopyJob, inner: Path): Path
   return under(to.inner, within(from.inner, inner) ?? inner)
 }
 
-/** In place of a state that nobody asks for. */
+/** A placeholder for a state that no caller reads. */
 const someState: CopiedState = { source: '', size: 0, distinct: true }
 
 /** The journal of a copy or move within a request, in memory: it keeps what a later step asks. */

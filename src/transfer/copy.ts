@@ -70,7 +70,7 @@ interface Member {
   readonly listed?: Entry
 }
 
-/** What is recorded of a copy. */
+/** The recorded facts of a copy. */
 type Copied = Pick<CopiedState, 'distinct' | 'copy'>
 
 /** A folder whose members are being copied. */

@@ -251,7 +251,7 @@ export class Intents {
     const target = to.storage.treePath(to.inner)
     const storageId = from.storage.row.id
     this.#withRemovals.add(storageId)
-    // What earlier moves made there exists no longer.
+    // The entries that earlier moves made there exist no longer.
     await intents.endRemovals(target)
     const id = await intents.insert({ storageId, kind: 'new target', from: from.inner, to: target })
     try {

@@ -52,7 +52,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     for await (const page of source.storage.pages(folder.from, { signal, refresh: true })) {
       for (const listed of page) {
         const { name } = listed
-        // What an earlier run has copied may have failed in this one.
+        // A member that an earlier run has copied may have failed in this run.
         const known = failed.has(name) ? undefined : copied.get(name)
         members.push({ from: childOf(folder.from, name), known, listed })
       }

@@ -27,7 +27,7 @@ export class AttributeOverlay {
     return this.needed ? overlaid(entry, await this.store.of(path)) : entry
   }
 
-  /** As `apply`, for the pages of a folder. */
+  /** Applies the stored attributes, as `apply` does, to the pages of a folder. */
   async *applyToPages(folder: Path, pages: AsyncIterable<readonly Entry[]>): AsyncGenerator<readonly Entry[]> {
     const stored = this.needed ? await this.store.ofChildren(folder) : undefined
     if (!stored || stored.size === 0) {

@@ -89,7 +89,7 @@ export class EmptyFolders {
     await this.store.delete(at)
   }
 
-  /** As `remove`, with everything below it. */
+  /** Removes a folder with everything below it. Its parent folder is kept, as `remove` does. */
   async removeTree(path: Path, options: CallOptions | undefined, remove: () => Promise<void>): Promise<void> {
     const entry = await this.stat(path, options)
     await this.add(parentOf(path))

@@ -79,7 +79,7 @@ export async function isSupported(call: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** What `look` does in one call: the path without symlinks, then the entry at it. */
+/** Does the work of `look` in two calls: returns the path without symlinks, and the entry at it. */
 export async function lookBySteps(storage: Storage, path: Path, options: CallOptions): Promise<LookupResult> {
   const real = await storage.realPath(path, { ...options, last: true })
   return { path: real, entry: await storage.statOrUndefined(real, options) }

@@ -18,7 +18,7 @@ const idleTime = 10_000
 /** Maximum milliseconds to wait for the end of a stream that has sent all requested bytes. */
 const endTimeout = 1000
 
-/** As `Driver.open`, by `read` of the storage. */
+/** Opens a file to be read, as `Driver.open` does, by means of `read` of the storage. */
 export async function openToRead(storage: Storage, path: Path, options: CallOptions): Promise<OpenFile> {
   // Compared with later entries, so it must not come from the cached listing.
   const entry = await storage.stat(path, { ...options, refresh: true })

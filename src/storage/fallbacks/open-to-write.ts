@@ -19,7 +19,7 @@ const writeOverhead = 256
 const zeroChunk = 1024 * 1024
 const maxGap = 64 * 1024 * 1024
 
-/** As `Driver.open`, by `write` of the storage. */
+/** Opens a file to be written, as `Driver.open` does, by means of `write` of the storage. */
 export async function openToWrite(
   storage: Storage,
   spool: Spool,

@@ -36,7 +36,10 @@ export async function ofSameContent(stream: Readable, entry: Entry, stat: () => 
 }
 
 interface ReadPlan {
-  /** Where the stream begins in the file, and the position after its last byte, which the size of the file bounds. */
+  /**
+   * The position in the file at which the stream begins. `end`: the position after its last byte, at most the size of
+   * the file.
+   */
   readonly start: number
   readonly end: number
   /** Opens a stream of the rest, which is aborted by the signal. */
