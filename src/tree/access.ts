@@ -58,7 +58,7 @@ export class Access implements Authority {
     return this.resolveAtOnce(path) ?? this.#resolveByBackend(path, options)
   }
 
-  /** As `resolve`; undefined if a backend has to be asked, or its storage is starting. */
+  /** Resolves a path without asking a backend. Undefined if a backend has to be asked, or its storage is starting. */
   resolveAtOnce(path: Path): Place | undefined {
     const at = this.#underBase(path)
     return this.dependencies.mounts.isAsNamed(at) ? { at, named: at, principal: this.principal } : undefined
@@ -84,7 +84,7 @@ export class Access implements Authority {
     return this.decisions.isSeen(at) ? this.tree.canonicalPath(at, { signal }) : at
   }
 
-  /** As `resolve`, for the target of a move of `source`, a path of the whole tree. */
+  /** Resolves the target of a move of `source`, a path of the whole tree. */
   async resolveMoveTarget(path: Path, source: Path, options: AccessOptions): Promise<Place> {
     const requested = this.#underBase(path)
     await this.#whenStarted(requested, options)

@@ -81,7 +81,7 @@ export type Targets<Paths extends readonly ResolvedPath[]> = { readonly [Index i
 
 type Loaded = 'target' | 'symlink' | 'nothing'
 
-/** What a change touches, and what it requires. */
+/** The paths that a change touches, and its requirements. */
 export interface ChangePlan<Paths extends readonly ResolvedPath[]> {
   readonly options: ChangeOptions
   /** The storage that an earlier step has used, where several have the mount point of a path. */
@@ -89,8 +89,8 @@ export interface ChangePlan<Paths extends readonly ResolvedPath[]> {
   /** Resolves and authorizes each path of the change, and follows its symlinks. Called for each check. */
   readonly resolve: () => Promise<Paths>
   /**
-   * For `perform`: the requested paths, if they can be locked before they are resolved; otherwise undefined. Saves
-   * the second call of `resolve`, unless a symlink leads elsewhere.
+   * Returns the requested paths, if they can be locked before they are resolved; otherwise undefined. `perform` then
+   * calls `resolve` once and not twice, unless a symlink leads elsewhere.
    */
   readonly named?: (() => readonly Path[] | undefined) | undefined
   /** Everything below the paths changes too. */
@@ -114,7 +114,7 @@ export interface Authority {
   readonly principal: Principal | undefined
   /** Returns the path of the whole tree for a path in a precondition. */
   resolve(path: Path, options: AccessOptions): Awaitable<Pick<ResolvedPath, 'at'>>
-  /** As `resolve`, authorizes reading it, and follows its symlinks. */
+  /** Resolves a path in a precondition, authorizes reading it, and follows its symlinks. */
   resolveAndAuthorize(action: 'read', path: Path, options: AccessOptions): Awaitable<Pick<ResolvedPath, 'at'>>
   readonly decisions: {
     /** The entry at a path of the whole tree, as the principal sees it. */
@@ -130,7 +130,7 @@ export const gatewayAuthority: Authority = {
   decisions: { factsOf: (_, entry) => entry },
 }
 
-/** What the checks of changes ask. */
+/** The parts of the tree that the checks of changes use. */
 export type ChangeDependencies = Pick<TreeDependencies, 'mounts' | 'mountedTree' | 'locks' | 'pathLocks'>
 
 /**

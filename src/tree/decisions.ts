@@ -18,7 +18,7 @@ import type { Action, FolderRights, PolicyRefusal, RuledPath, Ruling, Verdict } 
 import * as wholeFolders from './policy/whole-folders.js'
 import { unreadable, withoutContent, type SeenEntry } from './seen-entry.js'
 
-/** What decisions depend on, besides the principal. */
+/** The tables that decisions depend on, besides the principal. */
 export type PolicyTables = Pick<TreeDependencies, 'rules' | 'grants'>
 
 /** A principal whose base is in the spelling of a path. */
@@ -29,7 +29,7 @@ interface PrincipalAt {
 
 type DecisionDependencies = PolicyTables & Pick<TreeDependencies, 'mounts' | 'settings' | 'isBaseFolder'>
 
-/** What one principal may do and see, by the folder rules and the grants in force. */
+/** The decisions for one principal, by the folder rules and the grants in force. */
 export class Decisions {
   constructor(
     private readonly dependencies: DecisionDependencies,
@@ -179,7 +179,7 @@ export class Decisions {
     return onePath.folderRights(this.principal, folder, rule, this.#granted(folder))
   }
 
-  /** What the principal may do with those entries of the folder that have no grants of their own. */
+  /** Returns the rights of the principal for those entries of the folder that have no grants of their own. */
   rightsInFolder(folder: Path, password: string | undefined): readonly ListedRight[] {
     return listedRights.filter((action) => this.#verdictOnMembers(action, folder, password) === 'allow')
   }
@@ -196,7 +196,10 @@ export class Decisions {
     return at === this.principal.baseIn(at) || this.#isMountFolder(at)
   }
 
-  /** What the principal does not see is refused by the grant, and must not be told to be a mount point. */
+  /**
+   * Whether the path is a mount point, or leads to one that the principal sees. Mount points below that it does not see
+   * do not count: the grants refuse them, and the error must not reveal them.
+   */
   #isMountFolder(at: Path): boolean {
     const { mounts } = this.dependencies
     if (mounts.isMountPoint(at)) return true
@@ -390,11 +393,11 @@ function grantedPath(
 
 /** A decision with its reasons. */
 export interface ExplainedAccess extends VerdictExplanation {
-  /** What the principal is answered; undefined if it is allowed. */
+  /** The refusal that the principal gets; undefined if the action is allowed. */
   readonly refusal: PolicyRefusal | undefined
   /** Whether grants apply to the principal. */
   readonly isSubjectToGrants: boolean
-  /** Where a grant below refuses the action on a whole folder at the path. */
+  /** The path below at which a grant refuses the action on a whole folder; undefined if none does. */
   readonly refusedPathBelow: Path | undefined
   /** Whether a folder at the path may be listed. */
   readonly mayList: boolean

@@ -49,7 +49,7 @@ function isSettled({ deny }: Grant, place: Path, own: readonly Grant[]): boolean
   return own.some(({ path }) => path === place) || deny.every(denies)
 }
 
-/** What a storage shows. */
+/** The folders that a storage shows. */
 interface Shown {
   readonly driver: string
   readonly mountPoint: Path
@@ -71,7 +71,7 @@ function shownBy(row: StorageRow, driverTypes: readonly DriverDescription[]): Sh
     const options = checkOptions(type.fields, parseAddition(row.addition))
     const base = { driver: row.driver, mountPoint: visiblePath(row.mountPath) }
     if (type.shows !== undefined) return { ...base, folders: type.shows(options), backend: undefined }
-    // What a storage must know to reach its files says which files these are.
+    // The fields that a storage needs to reach its files identify these files.
     const identifying = Object.entries(type.fields)
       .filter(([name, { required, type: kind }]) => name !== rootField && required === true && texts.has(kind))
       .map(([name]) => [name, options[name]])
@@ -102,7 +102,7 @@ function placesOf(denied: Path, shown: readonly Shown[]): ReadonlyMap<Path, Show
   return found
 }
 
-/** Where the storage shows what is at `path`, which is not in the storage itself. */
+/** Returns the places where a storage shows the entry at `path`; none if `path` is in the storage itself. */
 function placesIn({ mountPoint, folders, backend }: Shown, path: Path, shown: readonly Shown[]): readonly Path[] {
   if (isWithin(mountPoint, path)) return []
   const ofTree = folders.flatMap((folder) => shownAt(folder.path, path, folder.at) ?? [])
@@ -111,7 +111,10 @@ function placesIn({ mountPoint, folders, backend }: Shown, path: Path, shown: re
   return [...ofTree, ...ofBackend].map((at) => under(mountPoint, at))
 }
 
-/** Where something of `path` is in what shows `folder` at `at`: below it, or all of it. Undefined if nowhere. */
+/**
+ * Returns the place of `path`, or of a part of it, in a storage that shows `folder` at `at`. If `at` is undefined,
+ * names differ there, and the place is the whole storage. Undefined if the storage shows no part of `path`.
+ */
 function shownAt(folder: Path, path: Path, at: Path | undefined): Path | undefined {
   const below = within(folder, path)
   if (below !== undefined) return at === undefined ? root : under(at, below)

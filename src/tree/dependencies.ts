@@ -29,7 +29,7 @@ export interface TreeDependencies {
   readonly bases: Pick<BaseFolders, 'ensure' | 'forget'>
   /** Whether the folder is the base folder of a user. */
   readonly isBaseFolder: (folder: Path) => boolean
-  /** Who a grant is of, in words for admins. */
+  /** Returns the name of the user or group of a grant, in words for admins. */
   readonly nameOfSubject: (grant: Pick<Grant, 'userId' | 'groupId'>) => string
   readonly rules: Rules
   readonly grants: Grants

@@ -91,7 +91,10 @@ export function setAttributes(access: Access, path: Path, to: Attributes, option
   return setting.perform((target) => setAt(access, target, to))
 }
 
-/** As `setAttributes`, for a symlink itself. Rejects with `invalid` for a mode: a symlink has none. */
+/**
+ * Sets the attributes of a symlink itself. Rejects as `setAttributes` does, and with `invalid` for a mode: a symlink
+ * has none.
+ */
 export function setOwnAttributes(access: Access, path: Path, to: Attributes, options: ChangeOptions): Promise<void> {
   const setting = access.change<OnePath>({
     ...access.resolving('attributes', path, options, false),
@@ -125,7 +128,7 @@ export function symlink(
   return making.perform(async (made) => {
     const { at, storage, inner, signal } = made
     isAbout(event, made, 'symlink')
-    // To the client it is a path of the tree, to the backend a path of the storage.
+    // The client sees the target as a path of the tree, and the backend as a path of the storage.
     const leadsTo = await authorizeSymlink(access, storage.mountPoint, access.place(at), target, options)
     await storage.symlink(inner, target.startsWith('/') ? leadsTo : target, { signal })
   })

@@ -38,7 +38,7 @@ interface Named {
   readonly groups: Pick<Accounts['groups'], 'get'>
 }
 
-/** What an explanation is made from. */
+/** The sources of an explanation. */
 export interface ExplainSources {
   readonly accounts: Named & { readonly principals: Pick<Accounts['principals'], 'forExplanation'> }
   readonly rules: Rules
@@ -47,7 +47,7 @@ export interface ExplainSources {
   readonly driverTypes: readonly DriverDescription[]
 }
 
-/** What a step looked at. */
+/** The evidence of one step, in words for admins. */
 export interface ToldStep {
   readonly step: ExplainedStep
   /** The kind of what the step looked at. */
@@ -89,7 +89,7 @@ export function explain(sources: ExplainSources, question: ExplainQuestion): Exp
   }
 }
 
-/** What is done with all that is in a folder. */
+/** The rights that are about a folder with everything in it. */
 const wholeFolders: ReadonlySet<Right> = new Set<Right>(['rename', 'move', 'copy', 'remove'])
 
 /** The words about one user and one path. */
@@ -119,13 +119,13 @@ class Words {
     }
   }
 
-  /** Why the account cannot be used at all. */
+  /** The reason for which the account cannot be used at all. */
   get admissionRefusal(): ErrorDetail | undefined {
     const { signal } = this.principal
     return signal.aborted ? toGatewayError(signal.reason).detail : undefined
   }
 
-  /** What was not asked because no address was given. */
+  /** The checks that were left out because no address was given. */
   networks(): readonly string[] {
     const { userId, username } = this.principal
     const networks = this.sources.accounts.users.get(userId)?.allowFrom ?? []
@@ -217,7 +217,7 @@ class Words {
     ]
   }
 
-  /** What is otherwise if there is a folder at the path, which no step knows. */
+  /** The differences if there is a folder at the path. No step knows whether there is one. */
   #ofFolder(right: Right): readonly string[] {
     const { refusal, refusedPathBelow, mayList } = this.access
     if (refusal === undefined) {
@@ -265,7 +265,7 @@ class Words {
   }
 }
 
-/** What a step has looked at, in words for admins: the grants, the folder rule or the permissions. */
+/** The grants, the folder rule or the permissions that a step has looked at, in words for admins. */
 export function decidingPart({ step, grants, rule, permissions }: JudgedStep, nameOf: NameOfSubject): string {
   if (grants.length > 0) return grantsInWords(grants, nameOf)
   if (rule !== undefined) return ruleInWords(rule)
@@ -293,7 +293,7 @@ function permissionNames(permissions: readonly Permission[]): string {
   return permissions.map(permissionName).join(', ')
 }
 
-/** Who a grant is of, in words for admins. */
+/** The name of the user or group of a grant, in words for admins. */
 export function nameOfSubject({ users, groups }: Named, { userId, groupId }: Partial<Grant>): string {
   if (groupId !== undefined) return `the group ${groups.get(groupId)?.name ?? groupId}`
   return userId === undefined ? 'nobody' : (users.get(userId)?.username ?? `user ${userId}`)

@@ -89,7 +89,9 @@ export async function followWhole(
   await locks.dropWithin(target, false)
 }
 
-/** As `followWhole`, after an incomplete copy or move: for every path with records, on either side. */
+/**
+ * Makes the follow-up of `followWhole` after an incomplete copy or move: for every path with records, on either side.
+ */
 export async function followItems(
   { store, followers, locks }: Records,
   { kind, source, target, from }: Pick<CheckedTransfer, 'kind' | 'source' | 'target' | 'from'>,

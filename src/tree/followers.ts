@@ -9,7 +9,7 @@ import type { Path } from '../base/path.js'
 import type { OfOthers, Store } from '../database/tables.js'
 import type { MoveId, PathMirror } from './path-mirror.js'
 
-/** What the mirrors have in common. Each function does what that of `PathMirror` does, with all of them. */
+/** The methods that all mirrors have. Each function here calls the method of `PathMirror` on all of them. */
 type Mirror = Pick<
   PathMirror<{ readonly id: number; readonly path: Path }>,
   | 'hasWithin'
@@ -59,8 +59,8 @@ export class Followers implements Omit<Mirror, 'setMovesElsewhere'> {
   }
 
   /**
-   * As `duringMove`, for the move item by item `moveId`: in the other processes too, when this resolves. Rejects with
-   * `aborted`, and as the database does. No row applies at `to` then.
+   * Begins the move item by item `moveId`, as `duringMove` does, in the other processes too, which know of it when this
+   * resolves. Rejects with `aborted`, and as the database does. No row applies at `to` then.
    */
   async duringMoveByItems(
     from: Path,

@@ -18,7 +18,7 @@ function bitOf(right: Right): Rights {
   return 1 << rights.indexOf(right)
 }
 
-/** What the grants with one path say. */
+/** The rights that the grants with one path allow and deny. */
 interface Sayings {
   allowed: Rights
   denied: Rights
@@ -48,7 +48,7 @@ class Node {
   }
 }
 
-/** What the grants at one path say: the user's own decide before those of groups, and a denial before another grant. */
+/** Combines the grants at one path: the user's own decide before those of groups, and a denial before another grant. */
 function combined(nodes: readonly Node[]): Sayings {
   let [ownAllowed, ownDenied, allowed, denied] = [0, 0, 0, 0]
   for (const { own, ofGroups } of nodes) {
@@ -68,14 +68,14 @@ export interface NamesWithGrants {
   keys?(): Iterable<string>
 }
 
-/** What the deciding grants say about each right at one path. */
+/** The decisions of the grants on each right at one path. */
 export class GrantedPath {
   #rest: GrantedPath | undefined
   /** Members that were asked before, by name: those with grants in one spelling only. */
   #known: Map<string, GrantedPath> | undefined
-  /** What the grants above the path say of it. */
+  /** The rights that the grants above the path allow and deny there. */
   private readonly above: Sayings
-  /** What applies at the path. */
+  /** The rights that are allowed and denied at the path, by the grants at it and above it. */
   private readonly applying: Sayings
 
   /** `nodes`: those of the path, one for each spelling that has grants at or below it. */
@@ -84,7 +84,7 @@ export class GrantedPath {
     /** The path; for a member without grants of its own, that of its folder. */
     readonly path: Path,
     private readonly here: Sayings,
-    /** What the grants say of the folder of the path; undefined for the root. */
+    /** The decisions of the grants on the folder of the path; undefined for the root. */
     private readonly parent: GrantedPath | undefined,
     private readonly foldedPath: FoldedPath,
     /** Whether what no grant allows is refused. */
@@ -99,7 +99,7 @@ export class GrantedPath {
     return decision(right, this.applying)
   }
 
-  /** As `says`, by the grants above the path alone. */
+  /** Whether the grants above the path alone allow the right; undefined if none of them mentions it. */
   saysAbove(right: Right): boolean | undefined {
     return decision(right, this.above)
   }
@@ -211,7 +211,7 @@ function decision(right: Right, { allowed, denied }: Sayings): boolean | undefin
   return (allowed & bit) === 0 ? undefined : true
 }
 
-/** What applies at a path: what is said there, and of rights that are not mentioned there, what is said above. */
+/** Returns the rights that apply at a path: those that are mentioned there, and for all others, those from above. */
 function overridden(above: Sayings, here: Sayings): Sayings {
   const mentioned = here.allowed | here.denied
   return {

@@ -40,7 +40,7 @@ export const maxGrants = 20_000
 /** Maximum folders of a grant's path: each costs memory for every user that the grant is of. */
 export const maxGrantDepth = 100
 
-/** What a trie was compiled from, besides the grants. */
+/** A compiled trie, with the facts besides the grants that it was compiled from. */
 interface Compiled {
   readonly membership: Membership
   readonly grantedOnly: boolean

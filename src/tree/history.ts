@@ -5,7 +5,7 @@ import type { AuditCursor, AuditEvent } from '../database/audit-rows.js'
 import type { Access } from './access.js'
 import type { AccessOptions } from './operation-options.js'
 
-/** Where a page ends. */
+/** The position after which the next page begins. */
 export interface HistoryCursor extends AuditCursor {
   /** The other paths of the principal at which the file or folder was then. */
   readonly paths: readonly Path[]
@@ -43,8 +43,8 @@ export const maxFollowed = 8
 const maxFolders = 100
 
 /**
- * What was done at the path, and before a move to it what was done where it was, until it was made there or the
- * principal does not see that place. Rejects as `stat` does: it must exist now.
+ * Returns the events at the path. Before a move to the path, the events at the earlier place follow, back to the event
+ * that made the entry, or to a place that the principal does not see. Rejects as `stat` does: the entry must exist now.
  */
 export async function history(
   access: Access,
@@ -55,7 +55,7 @@ export async function history(
   const { at, principal } = await access.resolveAndAuthorizeEntry(path, asked)
   await access.tree.entry(at, asked)
   const { audit } = access.dependencies.store
-  /** As the principal names it, if it sees it. */
+  /** Returns the principal's own path of a place; undefined if the principal does not see it. */
   const own = (place: Path | undefined): Path | undefined =>
     place === undefined || access.decisions.refusalOf('see', place, options, principal)
       ? undefined
@@ -106,7 +106,10 @@ function newestFirst(one: AuditCursor, other: AuditCursor): number {
   return other.time - one.time || (one.id === other.id ? 0 : one.id < other.id ? 1 : -1)
 }
 
-/** Where what is at `at` was before the event, if that has moved it there. */
+/**
+ * Returns the path, before the event, of the entry that is at `at` after it; undefined if the event did not move it
+ * there.
+ */
 function pathBefore({ kind, path, target }: AuditEvent, at: Path): Path | undefined {
   const inside = kind === 'moved' && target !== undefined ? within(target, at) : undefined
   return inside === undefined || path === undefined ? undefined : under(path, inside)

@@ -34,7 +34,7 @@ export function relativeTarget(text: string): PolicyRefusal | undefined {
   return { code: 'denied', reason: 'the target of a symlink may have .. at its start only' }
 }
 
-/** Where a new symlink leads to. `mountPoint`: that of its storage. */
+/** Returns the refusal of a new symlink by the place that it leads to. `mountPoint`: the mount point of its storage. */
 export function symlinkTarget(mountPoint: Path, leadsTo: Path): PolicyRefusal | undefined {
   if (within(mountPoint, leadsTo) !== undefined) return undefined
   return { code: 'denied', reason: 'the target of a symlink must be in the same storage' }

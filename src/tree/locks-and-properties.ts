@@ -81,7 +81,7 @@ async function makeFile(
     await recordDone(access, event)
     return true
   } catch (error) {
-    // Somebody else has made the file. The lock is for it, unless its name differs in case.
+    // Another client has made the file meanwhile. The lock is for that file, unless its name differs in case.
     const now = isGatewayError(error, 'exists') && (await resolveIfPossible(access, path, options))
     if (now === at) return false
     await access.dependencies.locks.break(token)
@@ -108,7 +108,10 @@ export async function unlock(access: Access, path: Path, token: string, options:
   await access.dependencies.locks.release(at, token, access.principal)
 }
 
-/** Where an existing lock is. What the principal does not see has none, as a path where nothing is. */
+/**
+ * Returns the path of an existing lock. A path that the principal does not see has none, as a path where nothing
+ * exists.
+ */
 async function ofLock(access: Access, path: Path, options: ChangeOptions): Promise<Path> {
   const { at, principal } = await access.resolve(path, options)
   if (access.decisions.refusalOf('lock', at, { ...options, makesFile: false }, principal)?.code === 'not_found') {

@@ -11,7 +11,7 @@ import { decidingPart } from './explain.js'
 import type { Action, Verdict } from './policy/one-path.js'
 import { arrivingAction, leavingActions } from './transfer-checks.js'
 
-/** What is known of an event while its operation runs. The operation corrects and adds what it finds out. */
+/** An event while its operation runs. The operation corrects its facts, and adds others. */
 export interface EventDraft {
   kind: EventKind
   path: Path
@@ -125,7 +125,7 @@ function factsOf({ principal }: Access, draft: EventDraft): EventFacts {
 /** Errors by which a decision refuses what the principal may know of. */
 const toldRefusals: ReadonlySet<ErrorCode> = new Set<Verdict & ErrorCode>(['denied', 'hidden', 'password_required'])
 
-/** What has decided on the refusal of a change, in words for admins. */
+/** Returns the rule or grant that has decided on the refusal of a change, in words for admins. */
 function decidedByOf(
   { decisions, dependencies }: Access,
   { kind, action, path, target }: EventDraft,

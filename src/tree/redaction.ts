@@ -28,7 +28,7 @@ export async function withOwnErrors<T>(
   }
 }
 
-/** As `withOwnErrors`, for an operation that yields its results. */
+/** Replaces errors, as `withOwnErrors` does, for an operation that yields its results. */
 export async function* yielding<T>(
   access: Access,
   op: OperationName,

@@ -266,7 +266,7 @@ export class VisibleNames {
   }
 }
 
-/** What a search asks about a folder. */
+/** The question of a search about a folder. */
 interface SearchedFolder {
   /** Whether the principal can reach it from its base. */
   readonly isReachable: boolean

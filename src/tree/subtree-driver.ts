@@ -36,7 +36,7 @@ const maxReported = 10_000
 
 const depth = new AsyncLocalStorage<number>()
 
-/** How many storages the current call has passed through. */
+/** Returns the number of storages that the current call has passed through. */
 const levelOf = () => depth.getStore() ?? 0
 
 type SubtreeDependencies = Pick<
@@ -261,7 +261,10 @@ export class SubtreeDriver implements TreeDriver {
     })
   }
 
-  /** As `#in`. `otherwise`: the result for a folder that exists only because storages are mounted below it. */
+  /**
+   * Does `work` as `#in` does. `otherwise`: returns the result for a folder that exists only because storages are
+   * mounted below it.
+   */
   async #orMountFolder<T>(
     path: Path,
     options: CallOptions,

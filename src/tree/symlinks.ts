@@ -27,7 +27,7 @@ export const followingActions: ReadonlySet<Action> = new Set<Action>([
   'properties',
 ])
 
-/** Which symlinks are followed. */
+/** The rule by which symlinks are followed. */
 export interface Following {
   /** Whether a symlink in the last segment is followed too. The default depends on the action. */
   readonly last?: boolean | undefined
@@ -137,7 +137,7 @@ export async function readSymlink(access: Access, path: Path, options: AccessOpt
   const { storage, inner } = access.dependencies.mounts.find(at)
   const target = await storage.readSymlink(inner, { signal: options.signal })
   if (!target.startsWith('/')) return target
-  // To the backend it is a path of the storage, to the client a path of the tree.
+  // The backend stores the target as a path of the storage, and the client sees a path of the tree.
   const leadsTo = storage.treePath(resolvePath(root, target))
   refuse(outsideBase(principal.base, leadsTo))
   return within(principal.base, leadsTo) ?? root

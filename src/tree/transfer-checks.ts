@@ -22,18 +22,18 @@ export type UntilRevoked = TransferOptions & { readonly signal: AbortSignal }
 export type TransferCheck =
   CheckedTransfer | { readonly done: TransferResult; readonly moved?: readonly [source: Path, target: Path] }
 
-/** What a move does to its source. */
+/** Returns the actions of a move on its source. */
 export function leavingActions(source: Path, target: Path): readonly ('move' | 'rename')[] {
   if (parentOf(source) === parentOf(target)) return ['rename']
   return nameOf(source) === nameOf(target) ? ['move'] : ['move', 'rename']
 }
 
-/** What a move does at its target. */
+/** Returns the action of a move at its target. */
 export function arrivingAction(source: Path, target: Path): 'rename to' | 'receive' {
   return parentOf(source) === parentOf(target) ? 'rename to' : 'receive'
 }
 
-/** What can be refused by the paths alone. */
+/** Makes those checks of a move or a copy that depend on the paths alone. Throws if one fails. */
 export function assertTransferPaths(
   access: Access,
   kind: TransferKind,
@@ -129,7 +129,7 @@ function assertReplaceable(access: Access, checked: CheckedTransfer): void {
     access.decisions.authorize('remove', target, options)
     authorizeBelow(access, 'remove', target, options)
   }
-  // To replace a file is to overwrite it.
+  // The replacement of a file counts as overwriting it.
   if (replaced && replaced.kind !== 'folder') access.decisions.authorize('write', target, options)
   const actions = kind === 'copy' ? ([kind] as const) : leavingActions(source, target)
   if (isRealFolder(entry)) authorizeBelow(access, kind, source, options, actions)

@@ -43,7 +43,7 @@ export interface TransferOptions extends ChangeOptions {
   readonly onAttributesLost?: ((folder: Path, error: GatewayError) => void) | undefined
 }
 
-/** What the checks of a transfer have found. Paths are of the whole tree. */
+/** The results of the checks of a transfer. Paths are of the whole tree. */
 export interface CheckedTransfer extends Pick<Transfer, 'kind' | 'from' | 'to' | 'entry' | 'continues' | 'signal'> {
   readonly source: Path
   readonly target: Path
@@ -133,7 +133,7 @@ export class TransferJob implements CopyJob {
     const path = storage.treePath(inner)
     if (what === 'replaced' && tree && options.overwrite === 'same kind') throw new GatewayError('is_folder')
     const moving = parentOf(source) === parentOf(target) ? 'rename' : 'move'
-    // To replace a file is to overwrite it.
+    // The replacement of a file counts as overwriting it.
     const action = what === 'source' ? moving : what === 'extraneous' || tree ? 'remove' : 'write'
     await locks.take([{ path, tree }])
     this.access.decisions.authorize(action, path, options)

@@ -29,12 +29,12 @@ import {
   type UntilRevoked,
 } from './transfer-checks.js'
 
-/** What a transfer is asked to do. */
+/** The request for a transfer. */
 interface Asked {
   readonly kind: TransferKind
   /** Authorizes source and target and follows their symlinks; called for each check. */
   readonly resolve: () => Promise<readonly [source: Path, target: ResolvedPath]>
-  /** As in `ChangePlan`. */
+  /** Returns the requested paths if they can be locked before they are resolved, as in `ChangePlan`. */
   readonly named?: () => readonly [source: Path, target: Path] | undefined
 }
 
@@ -223,8 +223,8 @@ async function moveAtOnce(access: Access, transfer: TransferCheck, signal: Abort
 }
 
 /**
- * As `moveAtOnce`. The backend removes the old folder only if it is empty, so no backup is needed. What is recorded
- * about the old folder is replaced with the rename.
+ * Moves a folder over an empty folder, as `moveAtOnce` does. The backend removes the old folder only if it is empty, so
+ * no backup is needed. What is recorded about the old folder is replaced with the rename.
  */
 async function moveOverEmptyFolder(
   access: Access,
@@ -253,7 +253,7 @@ async function itemByItem(access: Access, checked: CheckedTransfer): Promise<voi
   const transfer = {
     ...checked,
     deep: kind === 'move' || options.deep !== false,
-    // What others add to the empty folder meanwhile is not removed.
+    // A member that others add to the empty folder meanwhile is not removed.
     merge: options.merge === true || checked.replacesEmptyFolder,
     // As 'same kind' does not replace a folder with members, it replaces nothing in one.
     overwrite: options.overwrite === 'same kind' ? !isFolder(old) : options.overwrite,

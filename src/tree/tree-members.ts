@@ -54,7 +54,10 @@ export async function assertMembersReadable(
   }
 }
 
-/** What a folder holds is asked by its name, and where a symlink leads to. */
+/**
+ * Rejects if the principal may not read everything in a folder, both by the name of the folder and by the path that a
+ * symlink leads to.
+ */
 async function assertTreeReadable(access: Access, { named, at }: Place, options: AccessOptions): Promise<void> {
   for (const folder of new Set([named, at])) await assertReadableBelow(access, folder, options)
 }
@@ -123,7 +126,7 @@ async function entryAt(access: Access, path: Path, options: AccessOptions): Prom
   return access.tree.entry((await access.resolveAndAuthorizeEntry(path, options)).at, options)
 }
 
-/** As `entryAt`. A symlink that leads nowhere does not exist. */
+/** Returns the entry of a member, as `entryAt` does. A symlink that leads nowhere counts as missing. */
 async function memberEntry(access: Access, path: Path, options: AccessOptions): Promise<Entry> {
   const entry = await entryAt(access, path, options)
   if (entry.kind === 'symlink') throw new GatewayError('not_found')

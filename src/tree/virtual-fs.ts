@@ -170,7 +170,7 @@ export class VirtualFs {
     return this.#withOwnErrors('search', path, (access) => search(access, path, options))
   }
 
-  /** Who did what to the file or folder. Rejects as `stat` does. */
+  /** Returns who did what to the file or folder. Rejects as `stat` does. */
   history(path: Path, options: HistoryOptions): Promise<History> {
     return this.#withOwnErrors('stat', path, (access) => history(access, path, options))
   }
@@ -218,7 +218,8 @@ export class VirtualFs {
   }
 
   /**
-   * How the content of a file reaches a client. Rejects with `denied` if the storage's options do not allow any way.
+   * Returns the way on which the content of a file reaches a client. Rejects with `denied` if the storage's options do
+   * not allow any way.
    */
   downloadRoute(path: Path, options: AccessOptions & DownloadRouteOptions): Promise<DownloadRoute> {
     return this.#reading('direct URL', 'read', path, options, async ({ storage, inner }) =>
@@ -337,7 +338,7 @@ export class VirtualFs {
     return this.recordingRefusals('file.stored', path, () => this.checkWritable(path, options))
   }
 
-  /** As `assertWritable`, where a rejection is no refusal of what a client wants. */
+  /** Makes the checks of `assertWritable`, without recording a rejection as a refusal. */
   protected checkWritable(path: Path, options: ChangeOptions): Promise<void> {
     return this.#withOwnErrors('write', path, (access) => content.assertWritable(access, path, options))
   }
@@ -359,7 +360,7 @@ export class VirtualFs {
     return refusalRecorded(this.#access, event, () => this.checkMayChange(action, folder, options))
   }
 
-  /** As `assertMayChange`, where a rejection is no refusal of what a client wants. */
+  /** Makes the checks of `assertMayChange`, without recording a rejection as a refusal. */
   checkMayChange(action: keyof typeof kindOf, folder: Path, options: AccessOptions = {}): Promise<void> {
     return this.#withOwnErrors(action, folder, async (access) => {
       access.decisions.authorizeMembers(action, (await access.resolve(folder, options)).at, options)
@@ -418,7 +419,10 @@ export class VirtualFs {
     )
   }
 
-  /** As `setAttributes`, for a symlink itself. Rejects with `invalid` for a mode: a symlink has none. */
+  /**
+   * Sets the attributes of a symlink itself. Rejects as `setAttributes` does, and with `invalid` for a mode: a symlink
+   * has none.
+   */
   setOwnAttributes(path: Path, to: Attributes, options: ChangeOptions = {}): Promise<void> {
     return this.#recordedIfRoom('attributes.set', 'set attributes', path, (access) =>
       changes.setOwnAttributes(access, path, to, options),

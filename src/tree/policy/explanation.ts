@@ -23,7 +23,7 @@ import {
   type Verdict,
 } from './one-path.js'
 
-/** What a step finds, and the kind of what it looks at. */
+/** The findings of the steps, each with the kind of evidence that the step looks at. */
 const kinds = {
   credential: 'credential',
   protocol: 'protocol',
@@ -47,7 +47,7 @@ const kinds = {
 } as const satisfies Readonly<Record<string, EvidenceKind>>
 export type Cause = keyof typeof kinds
 
-/** What a step looked at. */
+/** The evidence that a step looked at. */
 interface Evidence {
   readonly cause: Cause
   /** The right that the step is about, which may be another one than was asked for. */
@@ -75,7 +75,7 @@ export interface VerdictExplanation {
   readonly steps: readonly JudgedStep[]
 }
 
-/** What is asked. */
+/** The question that an explanation answers. */
 interface Question {
   readonly principal: Principal
   readonly action: Action
@@ -122,7 +122,7 @@ export function explainVerdict(principal: Principal, action: Action, path: Path,
 
 type Found = Partial<Evidence> & Pick<Evidence, 'cause'>
 
-/** What each step looks at. */
+/** Returns the evidence of each step. */
 const evidenceOf: Readonly<Record<ExplainedStep, (question: Question, refused: boolean) => Found>> = {
   session: () => ({ cause: 'credential' }),
   protocol: ({ principal, action }) => ({ cause: 'protocol', permissions: permissionsOfProtocol(principal, action) }),

@@ -19,7 +19,10 @@ export function isSeen(principal: Principal, path: Path, granted: GrantedPath | 
   return granted.grantedOnly && principal.folder === root && path === principal.baseIn(path)
 }
 
-/** What the creator of a share may not share is not seen by its visitors. True for every other principal. */
+/**
+ * Whether a path may be seen through a share: visitors do not see entries that the creator may not share. True for
+ * every principal that is not a visitor.
+ */
 export function isShared(principal: Principal, granted: GrantedPath | undefined): boolean {
   if (principal.share === undefined) return true
   if (granted === undefined) return principal.hasPermission('share')
@@ -53,7 +56,7 @@ export function hidesNames(principal: Principal, rule: Rule | undefined): rule i
   return rule !== undefined && rule.hide !== '' && !principal.hasPermission('seeHidden')
 }
 
-/** Which members of one folder its listings show. */
+/** The members of one folder that its listings show. */
 export interface MemberFilter {
   readonly showsAll: boolean
   /** Names are matched against patterns, which may take long. */
@@ -125,7 +128,7 @@ export interface SeenPart {
   readonly deep: boolean
 }
 
-/** What the grants show of the names below a folder. */
+/** The names below a folder that the grants let a principal see. */
 export interface SeenNames {
   /** The parts that are seen; undefined if the whole folder is, except for `closed`. */
   readonly parts: readonly SeenPart[] | undefined

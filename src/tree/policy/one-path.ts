@@ -39,7 +39,7 @@ export interface Ruling {
   readonly atPath: Rule | undefined
   /** The rule that applies to the parent folder. */
   readonly atParent: Rule | undefined
-  /** What the grants of the principal say; undefined if none applies to it anywhere. */
+  /** The decisions of the principal's grants; undefined if no grant applies to it anywhere. */
   readonly granted?: GrantedPath | undefined
 }
 
@@ -50,7 +50,7 @@ export interface RuledPath extends Ruling {
   readonly deniedToSome?: boolean
 }
 
-/** Why something is refused: the code of the error, and what it says besides. */
+/** A refusal: the code of the error, and its other fields. */
 export interface PolicyRefusal {
   readonly code: ErrorCode
   readonly detail?: ErrorDetail | undefined
@@ -214,7 +214,7 @@ export function refusalOf(
   return { code: verdict, detail: tellsOfParent ? 'parent_hidden' : undefined }
 }
 
-/** What a verdict on a path below that of the request says to the client. Undefined for 'allow'. */
+/** Returns the error for a verdict on a path below the path of the request. Undefined for 'allow'. */
 export function refusalBelow(verdict: Verdict): PolicyRefusal | undefined {
   return verdict === 'allow' ? undefined : { ...refusedBelow, code: verdict }
 }
@@ -504,7 +504,10 @@ export function isRestricted(path: Path, rule: Rule | undefined): boolean {
 
 export const refusedBelow: PolicyRefusal = { code: 'denied', reason: 'permission denied below this folder' }
 
-/** Why the grants do not let the principal read the content at a path which it may see. */
+/**
+ * Returns the refusal of the grants to let the principal read the content at a path which it may see; undefined if they
+ * let it.
+ */
 export function contentRefusal(granted: GrantedPath | undefined): PolicyRefusal | undefined {
   return grantsContent(granted) ? undefined : { code: 'denied' }
 }
