@@ -18,7 +18,7 @@ export type DownloadRoute =
 
 export interface DownloadRouteOptions {
   readonly route: DownloadRequestKind
-  /** Who will request the URL. */
+  /** The client that will request the URL. */
   readonly client?: UrlClient | undefined
   /** Never routes to the storage's own proxy, because that proxy sends the request. */
   readonly withoutProxy?: boolean | undefined

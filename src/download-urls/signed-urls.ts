@@ -69,8 +69,8 @@ export class SignedUrls {
   }
 
   /**
-   * As `sign`, for so many seconds; 0: for ever. The setting `link_expiration` is a limit. `expires` is undefined if
-   * the signature does not expire.
+   * Signs a path, as `sign` does, for so many seconds; 0: for ever. The setting `link_expiration` is a limit. `expires`
+   * is undefined if the signature does not expire.
    */
   signFor(path: Path, seconds: number): { readonly signature: string; readonly expires: Date | undefined } {
     const limits = [seconds, this.#settings.number('link_expiration') * 3600].filter((limit) => limit > 0)
@@ -142,7 +142,10 @@ export class SignedUrls {
     if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) throw refused('signature_wrong')
   }
 
-  /** As `verify`, but without checking the signature if neither a setting nor the storage nor a rule requires one. */
+  /**
+   * Authorizes a request as `verify` does, but ignores the signature if neither a setting nor the storage nor a rule
+   * requires one.
+   */
   async authorize(
     path: Path,
     signature: string | undefined,
@@ -184,7 +187,7 @@ export class SignedUrls {
   }
 }
 
-/** What is signed. It does not begin with a slash, so that it is never that of a path. */
+/** The text that is signed for a selection. It does not begin with a slash, so that it is never the text of a path. */
 function selectionText(userId: number, { folder, names }: Selection): string {
   return `selection ${JSON.stringify([userId, folder, [...new Set(names)].sort()])}`
 }

@@ -88,7 +88,7 @@ interface SignIns {
   readonly passkeys: Passkeys
 }
 
-/** What is held in memory of the tree, and what all transfers share. */
+/** The parts of the tree that are in memory, and the parts that all transfers share. */
 interface TreeTables {
   readonly mounts: Mounts
   readonly mountedTree: MountedTree
@@ -102,7 +102,7 @@ interface TreeTables {
   readonly bandwidth: Bandwidth
 }
 
-/** What everything else is built on. */
+/** The parts on which everything else is built. */
 export interface Core extends Base, SignIns, TreeTables {}
 
 export async function openCore(options: GatewayOptions, closing: Closing): Promise<Core> {

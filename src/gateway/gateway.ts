@@ -53,7 +53,7 @@ const databaseTimeout = 2000
 export const gatewayClosingSeconds =
   (uploadsCloseTimeout + tasksCloseTimeout + searchCloseTimeout + storagesCloseTimeout + listenersCloseTimeout) / 1000
 
-/** Where the protocols accept connections. */
+/** The addresses at which the protocols accept connections. */
 export interface Listening {
   /** The bound addresses by protocol, `HOST:PORT`, or "off". */
   readonly addresses: Addresses
@@ -65,7 +65,7 @@ export class Gateway {
   readonly config: Config
   readonly log: Log
   readonly logTail: LogTail
-  /** Where the protocols accept connections: as configured, until the daemon has bound the addresses. */
+  /** The addresses at which the protocols accept connections: the configured ones, until the daemon has bound them. */
   listening: Listening
   /** Whether the daemon is stopping: running requests are completed, and new ones belong to other daemons. */
   isDraining = false
@@ -101,7 +101,7 @@ export class Gateway {
   readonly spool: Spool
   readonly store: Store
   readonly cluster: Cluster
-  /** What connections, open files and listings hold. */
+  /** The file descriptors that connections, open files and listings hold. */
   readonly descriptors: FairShare
   readonly #tree: TreeDependencies
   readonly #closing: Closing

@@ -170,7 +170,7 @@ const proofs: Readonly<Record<string, string>> = {
   ...{ oidc: 'provider', oauth: 'provider', ldap: 'directory' },
 }
 
-/** What has proved the user of a sign-in. */
+/** Returns the kind of proof of a sign-in. */
 function provedBy({ subject, actor }: EventFacts): string {
   return proofs[subject ?? actor.credential?.split(':')[0] ?? ''] ?? 'password'
 }

@@ -52,7 +52,7 @@ interface Storages {
   readonly storages: StorageAdmin
 }
 
-/** What goes on after its request: tasks, offline downloads, uploads in chunks, imports. */
+/** The parts whose work continues after its request: tasks, offline downloads, uploads in chunks, imports. */
 interface Jobs {
   readonly tasks: Tasks
   readonly downloads: OfflineDownloads
@@ -281,7 +281,7 @@ async function startWork(
   { downloads, tasks }: Jobs,
   onEnded: GatewayOptions['onEnded'],
 ): Promise<void> {
-  // What others have changed since it was loaded, before this node listened.
+  // Reads the changes that other nodes have made after it was loaded, and before this node listened.
   await cluster.ofOthers(() => store.notifyAll())
   await downloads.start()
   await tasks.start()

@@ -79,7 +79,7 @@ export type ProtocolTasks = Pick<
   'cancel' | 'clear' | 'delete' | 'failures' | 'get' | 'list' | 'retry' | 'retryFailed'
 >
 
-/** What a protocol keeps in the database, such as a key of its server. Each secret has a name of its own. */
+/** The secrets that a protocol keeps in the database, such as a key of its server. Each has a name of its own. */
 export interface ProtocolSecrets {
   get(name: string): Promise<string | undefined>
   obtain(name: string, candidate: string): Promise<string>
@@ -101,7 +101,7 @@ export interface ProtocolGateway extends Pick<
   readonly accounts: ProtocolAccounts
   readonly audit: Pick<Audit, 'record'>
   readonly cluster: Pick<Cluster, 'instance' | 'status'>
-  /** What storages can be created of. `storages` opens them. */
+  /** The drivers of which storages can be created. `storages` opens them. */
   readonly driverTypes: readonly DriverDescription[]
   readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'setStorageFolder' | 'toolNames'>
   readonly grants: Pick<Grants, 'check' | 'of' | 'reload' | 'replace'>

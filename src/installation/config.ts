@@ -183,7 +183,7 @@ export interface Config extends ConfigFile {
   readonly configFile?: string | undefined
 }
 
-/** Where the database is, for `openStore`: a file, or a URL of PostgreSQL. */
+/** Returns the location of the database, for `openStore`: a file, or a URL of PostgreSQL. */
 export function storeLocation({ store, data }: Pick<Config, 'store' | 'data'>): string {
   return store === '' ? join(data, 'data.db') : store
 }

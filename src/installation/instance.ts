@@ -4,7 +4,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Instance } from '../contract/driver-env.js'
 
-/** Where a process runs, by which others recognize it. */
+/** The place where a process runs, by which other processes recognize it. */
 interface ProcessPlace {
   /** The digest of the machine; copies of one image may share it. */
   readonly host: string

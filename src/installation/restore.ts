@@ -13,7 +13,10 @@ import { inScratchFolder, publish } from './scratch-folder.js'
 interface Restored {
   readonly manifest: Manifest
   readonly tables: readonly CopyResult[]
-  /** Where the configuration file of the backup was written; undefined if it has none, or the file exists. */
+  /**
+   * The path at which the configuration file of the backup was written; undefined if the backup has none, or the file
+   * exists.
+   */
   readonly configuration: string | undefined
 }
 

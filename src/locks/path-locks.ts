@@ -48,8 +48,8 @@ export class HeldPathLocks {
   }
 
   /**
-   * For the calls of drivers: aborts as the signal of the request does, and when the path locks are lost. The reason is
-   * then `unavailable`: the request was not aborted by its client.
+   * The signal for the calls of drivers. Aborts as the signal of the request does, and when the path locks are lost.
+   * The reason is then `unavailable`: the request was not aborted by its client.
    */
   get signal(): AbortSignal | undefined {
     if (!this.#lost) return this.request

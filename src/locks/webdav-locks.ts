@@ -72,7 +72,7 @@ interface LocksCluster {
   readonly ofOthers: OfOthers
 }
 
-/** What locks of visitors depend on: when a share ends, if it does. */
+/** Returns when a share ends, on which the locks of its visitors depend; undefined if it does not end. */
 type EndOfShare = (id: string) => Date | undefined
 
 export class Locks {
@@ -465,7 +465,7 @@ function covers(lock: Lock, path: Path): boolean {
   return lock.path === path || (lock.deep && isWithin(lock.path, path))
 }
 
-/** What a lock adds to `lockSizePerUser`. */
+/** Returns the size that a lock adds to `lockSizePerUser`. */
 function sizeOf({ path, owner }: Lock): number {
   return path.length + owner.length
 }

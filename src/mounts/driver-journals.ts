@@ -40,7 +40,7 @@ export class DriverJournals {
     await table.takeOver(storageId, key)
     adopt(this.#left(key, await table.entries(storageId, key)))
     this.#opened.push([key, adopt])
-    // What a node has left that has ended just now.
+    // Takes over the entries of a node that has ended just now.
     await this.#takeOver(key, adopt)
   }
 

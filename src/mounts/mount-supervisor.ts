@@ -80,7 +80,7 @@ interface SupervisedMount extends Mount {
   shows: readonly ShownPath[]
   starting: Promise<void> | undefined
   reason: string
-  /** What the driver has reported since it was opened. */
+  /** The warnings that the driver has reported since it was opened. */
   warnings: readonly string[]
   /** The journals of the driver that was opened last. */
   journals: DriverJournals
@@ -234,7 +234,7 @@ export class MountSupervisor {
     await Promise.all(changed.map(({ row }) => this.#restart(row)))
   }
 
-  /** As `apply`, but never rejects. */
+  /** Applies the row, as `apply` does, but never rejects. */
   async #restart(row: StorageRow): Promise<void> {
     try {
       await this.apply(row)
@@ -472,7 +472,7 @@ export class MountSupervisor {
   }
 }
 
-/** What an admin reads of a failure. */
+/** Returns the words for a failure that an admin reads. */
 function statusOf({ code, cause, reason }: GatewayError): string {
   return code === 'internal' && cause instanceof Error ? cause.message : reason
 }

@@ -57,8 +57,8 @@ export class MountedTree {
   }
 
   /**
-   * As `canonicalPath`, for the target of a move of `source`. If the target is another spelling of `source` itself, its
-   * last segment is not changed, because it is the new name.
+   * Returns the canonical path, as `canonicalPath` does, of the target of a move of `source`. If the target is another
+   * spelling of `source` itself, its last segment is not changed, because it is the new name.
    */
   async canonicalTarget(target: Path, source: Path, options: CallOptions = {}): Promise<Path> {
     const canonical = await this.canonicalPath(target, options)

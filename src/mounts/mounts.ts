@@ -34,7 +34,7 @@ type MountState = (typeof mountStates)[number]
  */
 export const storedStatus = { working: 'work', starting: '', disabled: 'disabled', removing: 'removing' } as const
 
-/** What precedes the warnings of a working storage. */
+/** The text before the warnings of a working storage. */
 const workingWithWarnings = `${storedStatus.working}, but `
 
 /** The stored status of a working storage with these warnings. */
@@ -64,11 +64,11 @@ export interface Mount {
   readonly storage: Storage | undefined
   /** Whether the backend of a running storage did not answer when it was asked last. */
   readonly isGone?: boolean
-  /** What its driver shows of the tree, if it is based on other storages. */
+  /** The paths of the tree that its driver shows, if it is based on other storages. */
   readonly shows: readonly ShownPath[]
   /** Resolves when the first attempt to start the storage has ended. Undefined from then on, or if it is disabled. */
   readonly starting: Promise<void> | undefined
-  /** Why the storage does not run, in words for all users. The row's status is for the admin. */
+  /** The reason for which the storage does not run, in words for all users. The row's status is for the admin. */
   readonly reason: string
 }
 
@@ -161,7 +161,7 @@ export class Mounts {
     return { storage: mount.storage, inner: within(mount.mountPoint, path) ?? root }
   }
 
-  /** As `find`, but undefined if no storage runs there. */
+  /** Finds the storage of a path, as `find` does; undefined if no storage runs there. */
   findIfRunning(path: Path, preferred?: Storage): MountedPath | undefined {
     try {
       return this.find(path, preferred)

@@ -40,7 +40,7 @@ export interface Daemon {
   reload(): Promise<void>
 }
 
-/** What the daemon is made of, where that is not all that the program has. */
+/** The parts of the daemon that differ from those of the whole program. */
 interface DaemonParts {
   readonly drivers?: readonly AnyDriverType[]
   readonly protocols?: readonly Protocol[]

@@ -9,7 +9,7 @@ interface Waiting {
   readonly reject: (error: GatewayError) => void
 }
 
-/** What a worker does when the primary asks for it. */
+/** The functions that a worker calls when the primary asks for them. */
 interface Handlers {
   readonly stop: () => void
   readonly reload: () => void

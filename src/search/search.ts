@@ -21,7 +21,7 @@ import { depthOf, IndexedTree } from './indexed-tree.js'
 import { noProgress, storedProgress, progressText, type IndexProgress } from './progress.js'
 import { indexFolder, walk } from './walk.js'
 
-/** What an admin asks of the node that writes the index. */
+/** The request of an admin to the node that writes the index. */
 export type SearchRequest =
   | { readonly action: 'build' | 'stop' | 'clear' }
   | { readonly action: 'update'; readonly paths: readonly Path[]; readonly levels: number | 'all' }

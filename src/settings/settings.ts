@@ -216,7 +216,7 @@ function deprecated(key: string): SettingDefinition {
   }
 }
 
-/** Why `set` would reject the value; undefined if it would not. */
+/** Returns the reason for which `set` would reject the value; undefined if it would accept it. */
 export function settingFault(definition: SettingDefinition, value: string): string | undefined {
   if (definition.flag === 'readonly') return 'it cannot be set'
   try {

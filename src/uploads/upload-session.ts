@@ -44,9 +44,9 @@ const chunkWindow = 8
 
 /** The times of an upload, in milliseconds. */
 export interface UploadTimes {
-  /** How long a request waits while nothing arrives, or if its chunk is outside the window. */
+  /** Milliseconds for which a request waits while nothing arrives, or if its chunk is outside the window. */
   readonly hold: number
-  /** How long a request waits at most: proxies give up after a minute. */
+  /** Maximum milliseconds for which a request waits: proxies give up after a minute. */
   readonly maxHold: number
   /** After this time without a byte another request may take over its chunk: its connection may be lost. */
   readonly takeOver: number
@@ -82,7 +82,7 @@ export class UploadSession {
   #checksum: number | undefined = 0
   /** The last bytes of the file. */
   #last: Buffer | undefined
-  /** What the storage reads from; undefined until it reads. */
+  /** The source that the storage reads; undefined until it reads. */
   #feed: ChunkFeed | undefined
   #writing: Promise<void> = Promise.resolve()
   #controller = new AbortController()
@@ -108,7 +108,7 @@ export class UploadSession {
     return this.#state
   }
 
-  /** Why the upload failed. */
+  /** The error of the upload; undefined while it has not failed. */
   get failure(): GatewayError | undefined {
     return this.#failure
   }

@@ -14,11 +14,11 @@ interface UploadSessionsOptions {
 
 /** The times of sessions, in milliseconds. */
 interface SessionTimes extends UploadTimes {
-  /** How long a session lasts in which nothing happens. */
+  /** Milliseconds for which a session lasts in which nothing happens. */
   readonly idle: number
-  /** How long it is known that an upload was completed. */
+  /** Milliseconds for which a completed upload is known as such. */
   readonly completed: number
-  /** How long `open` waits until the storage receives. */
+  /** Milliseconds for which `open` waits until the storage receives. */
   readonly open: number
 }
 

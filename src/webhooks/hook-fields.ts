@@ -1,4 +1,4 @@
-/** What a webhook can be, and which events it gets. */
+/** The fields of a webhook, their limits, and the events that it gets. */
 import { GatewayError } from '../base/errors.js'
 import { compilePatterns, globSource, type Pattern } from '../base/patterns.js'
 import type { AuditEvent, WebhookRow } from '../database/audit-rows.js'

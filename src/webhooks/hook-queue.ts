@@ -1,4 +1,7 @@
-/** Delivers what one webhook has to get, apart from all others: one that does not answer delays nobody else. */
+/**
+ * Delivers the messages of one webhook, independently of all others: a receiver that does not answer delays no other
+ * webhook.
+ */
 import { GatewayError, isGatewayError, toGatewayError } from '../base/errors.js'
 import type { Log } from '../base/log.js'
 import type { DeliveryRow } from '../database/audit-rows.js'
@@ -54,7 +57,10 @@ export class HookQueue {
   #pausesUntil = 0
   #isReading = false
   #isStale = false
-  /** What is answered meanwhile must not switch the hook off again, after an admin has switched it on. */
+  /**
+   * True while the hook is switched off, so that an answer meanwhile does not switch it off again after an admin has
+   * switched it on.
+   */
   #isSwitchingOff = false
   #timer: NodeJS.Timeout | undefined
 
@@ -132,7 +138,7 @@ export class HookQueue {
     this.#wakeAfter(0)
   }
 
-  /** For some milliseconds at least. Each failure after a pause makes the next one twice as long. */
+  /** Pauses for at least these milliseconds. Each failure after a pause makes the next one twice as long. */
   #pause(milliseconds: number): void {
     const { schedule, now } = this.options.times
     const [first = 0, second = first] = schedule
@@ -193,7 +199,7 @@ function isDue(time: number, now: number): boolean {
   return time <= now || time > now + farthest
 }
 
-/** For admins. */
+/** Returns the failure of an attempt in words for admins. */
 export function failureOf(outcome: Answer | GatewayError): string {
   if (isGatewayError(outcome)) return outcome.reason
   const isRedirect = outcome.status >= 300 && outcome.status < 400

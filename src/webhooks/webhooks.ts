@@ -15,7 +15,7 @@ import { failureOf, HookQueue, usualTimes, type DeliveryTimes } from './hook-que
 import { send, type Answer } from './send.js'
 import { newSecret, signedHeaders } from './signature.js'
 
-/** What a process that stores deliveries asks of the one that sends them. */
+/** The request of a process that stores deliveries to the process that sends them. */
 export interface WebhookRequest {
   /** The ids of the hooks that have new deliveries. */
   readonly hooks: readonly number[]
@@ -31,13 +31,16 @@ interface WebhooksOptions {
   readonly times?: DeliveryTimes
 }
 
-/** As admins see it: without its secrets. */
+/** A webhook as admins see it: without its secrets. */
 export interface ShownWebhook extends Omit<WebhookRow, 'secret' | 'oldSecret'> {
   readonly waiting: number
   readonly failed: number
 }
 
-/** What was sent at once, and how it ended: one of `status` and `error` is there, and both for a failed response. */
+/**
+ * The outcome of a test message. `status`: of the response; undefined if there was none. `error`: undefined after a
+ * successful response.
+ */
 export interface TestOutcome {
   readonly status: number | undefined
   readonly error: string | undefined
@@ -90,7 +93,7 @@ export class Webhooks {
 
   // Deliveries
 
-  /** What has to be stored with these events. */
+  /** Returns the deliveries that have to be stored with these events. */
   readonly deliveriesOf = (events: readonly AuditEvent[]): readonly NewDelivery[] => {
     const deliveries: NewDelivery[] = []
     for (const event of this.#hooks.length === 0 ? [] : events) {
@@ -104,7 +107,7 @@ export class Webhooks {
     return deliveries
   }
 
-  /** What `deliveriesOf` has returned is stored. */
+  /** To be called when the deliveries that `deliveriesOf` has returned are stored. */
   readonly onWritten = (): void => {
     if (this.#fresh.size === 0) return
     const request = { hooks: [...this.#fresh] }
@@ -208,7 +211,7 @@ export class Webhooks {
     await this.reload()
   }
 
-  /** With what it still has to get. Rejects with `not_found`. */
+  /** Deletes a webhook and its deliveries. Rejects with `not_found`. */
   async delete(id: number): Promise<void> {
     const existed = await this.options.store.webhooks.delete(id)
     await this.reload()
@@ -265,7 +268,7 @@ export class Webhooks {
       : 'eventIds' in which
         ? this.#replayEvents(id, which.eventIds)
         : this.#replayRange(row, which))
-    // Another process that delivers is told of the change by the database.
+    // The database notifies another process that delivers of the change.
     this.handle({ hooks: [id] })
     return count
   }
