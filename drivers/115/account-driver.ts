@@ -40,7 +40,7 @@ import { HashUploads, type UploadServer } from './hash-uploads.js'
 import { Downloads115, type Link, type LinkRequest } from './links.js'
 import { Writing115, type HashedItem } from './writing.js'
 
-/** What tests choose differently. */
+/** Options that tests set to other values. */
 export interface Tuning115 {
   /** Milliseconds for which a listing may not show a change. */
   readonly listingLag?: number

@@ -29,7 +29,7 @@ export interface HashedFile {
   readonly sha1: string
 }
 
-/** Where the server wants the bytes of a file. */
+/** The place in the object store to which the server wants the bytes of a file. */
 export interface UploadPlace {
   readonly bucket: string
   readonly key: string
@@ -51,20 +51,23 @@ export interface Proof {
   readonly digest: string
 }
 
-/** What the server wants of a file: nothing, because it has it and has made a file with this id, or its bytes. */
+/**
+ * The answer to the offer of a file. `storedId`: the server has the bytes, and has made a file with this id. `place`:
+ * the server wants the bytes.
+ */
 export type UploadAnswer = { readonly storedId: string } | { readonly place: UploadPlace }
 
 export type Offer = (proof: Proof | undefined) => Promise<UploadAnswer | { readonly challenge: Challenge }>
 
-/** What differs between the APIs. */
+/** The calls that differ between the APIs. */
 export interface UploadServer {
   /**
    * Prepares to offer a file to the server. Resolves to a function that does it, with the proof for its last answer.
    */
   preparedOffer(file: HashedFile, source: Source, signal: AbortSignal | undefined): Promise<Offer>
   /**
-   * Where the server wants the bytes of a file that was offered before, in an earlier run. Rejects with `not_found` or
-   * `invalid` if it does not want them any more.
+   * Returns the present place for the bytes of a file that an earlier run has offered. Rejects with `not_found` or
+   * `invalid` if the server does not want them any more.
    */
   offered(file: HashedFile, place: UploadPlace, signal: AbortSignal | undefined): Promise<UploadPlace>
   /**
@@ -173,7 +176,10 @@ export class HashUploads {
     return this.server.storedId(file, await this.#oss.complete(upload, parts, callback, signal))
   }
 
-  /** Discards the parts of an upload. Never rejects: the object store discards what nobody completes. */
+  /**
+   * Discards the parts of an upload. Never rejects, because the object store discards the parts of uploads that are not
+   * completed.
+   */
   async drop(upload: OssUpload): Promise<void> {
     await this.#oss.abort(upload, undefined).catch(() => undefined)
   }

@@ -20,20 +20,20 @@ export interface Link {
   readonly url: URL
   /** Bytes; undefined if the server does not say. */
   readonly size: number | undefined
-  /** How many requests of it may be open at the same time; 0: any number. */
+  /** Maximum concurrent requests of the link; 0: any number. */
   readonly maxOpen: number
   /** Whether it is good for one User-Agent only, or may be. */
   readonly isBoundToAgent: boolean
   /** Whether requests have to carry a cookie. */
   readonly demandsCookie: boolean
-  /** That cookie; undefined if the server has set none. */
+  /** The cookie that requests must carry; undefined if the server has set none. */
   readonly cookie: string | undefined
   readonly until: Date | undefined
 }
 
-/** How the link of a file is requested. */
+/** The request for the link of a file. */
 export interface LinkRequest {
-  /** What the server knows the file by. */
+  /** The key by which the server knows the file. */
   readonly key: string
   /**
    * Requests a link for a client with this User-Agent. Resolves as `linkOf`; rejects with `not_found`. It serves
@@ -48,7 +48,7 @@ const [unbound, boundToCookie] = ['', '3']
 const refusals = [401, 403, 404, 410]
 const downloadServer = '115 download server'
 
-/** As `linkOf`, of an answer about one file that has it by its id. */
+/** Returns the link, as `linkOf` does, from an answer about one file that has the link by the id of the file. */
 export function linkById(files: unknown, setCookie: readonly string[] | undefined): Link | undefined {
   const found: readonly unknown[] = typeof files === 'object' && files !== null ? Object.values(files) : []
   return linkOf(found[0], setCookie)

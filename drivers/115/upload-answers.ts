@@ -1,9 +1,9 @@
-/** What both APIs of 115 answer to the offer of a file. */
+/** Reads the answers of both APIs of 115 to the offer of a file. */
 import { field, textOf } from '../lib/json-api/lenient.js'
 import { protocolViolation } from './errors.js'
 import type { Challenge, UploadPlace } from './hash-uploads.js'
 
-/** Where the server wants the bytes. `callback`: the part of the answer with the texts for the object store. */
+/** Returns the place for the bytes. `callback`: the part of the answer with the texts for the object store. */
 export function placeOf(data: unknown, callback: unknown, pickCode: string): UploadPlace {
   const place = {
     bucket: textOf(field(data, 'bucket')),

@@ -24,7 +24,7 @@ export interface CookieOptions {
   readonly limit_rate: number
 }
 
-/** What a QR code was exchanged for. */
+/** The credentials for which a QR code was exchanged. */
 interface ExchangedCode {
   readonly cookie: string
   /** Digest of the option `cookie` at that time: another one was typed later. */

@@ -24,7 +24,7 @@ export interface HashedItem extends FileItem {
   readonly sha1: string | undefined
 }
 
-/** What a later run has to know of an upload. Its text is the resume token. */
+/** The facts of an upload that a later run needs. Their text is the resume token. */
 interface Token {
   readonly file: HashedFile
   /** Absent if the server has the file without its bytes. */

@@ -221,7 +221,7 @@ export class AliyundriveDriver implements Driver {
 
   async removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
     throwIfAborted(signal)
-    // By a new listing: another program may have moved away what was there.
+    // A new listing is needed, because another program may have moved the item away.
     const { id } = await this.#tree.look(path, { signal })
     await this.#remove(path, id, signal)
   }
@@ -357,7 +357,7 @@ export class AliyundriveDriver implements Driver {
     return { folder, name: this.#tree.newName(path) }
   }
 
-  /** What is at a path now. */
+  /** Returns the present item at a path; undefined if there is none. */
   #current(path: Path, signal: AbortSignal | undefined): Promise<Entity | undefined> {
     return undefinedIfMissing(this.#tree.look(path, { signal }))
   }

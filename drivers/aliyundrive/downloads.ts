@@ -21,7 +21,7 @@ export class AliyundriveDownloads {
   constructor(
     private readonly api: DriveApi,
     private readonly http: HttpClient,
-    /** Which part of a live photo a client gets: `jpeg` or `mov`. */
+    /** The part of a live photo that a client gets: `jpeg` or `mov`. */
     private readonly livePhotoFormat: string,
   ) {}
 

@@ -24,7 +24,7 @@ const maxPages = 5000
 interface DriveApiOptions {
   readonly client: ApiClient<TokenPair>
   readonly driveId: string
-  /** What listings are ordered by; empty: as the server likes. */
+  /** The order of listings; empty: the default of the server. */
   readonly orderBy: string
   readonly orderDirection: string
   /** Whether removed entries go to the recycle bin. */

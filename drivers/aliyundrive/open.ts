@@ -24,7 +24,7 @@ const domains = ['alipan.com', 'aliyundrive.com', 'aliyundrive.net']
 /** Milliseconds for which a name that was not listed counts as absent: the server limits listings most. */
 const absenceTime = 5000
 
-/** What tests change. */
+/** Options that tests set to other values. */
 export interface Tuning {
   readonly limits: CallRates
   readonly partLength: (size: number) => number

@@ -49,7 +49,7 @@ export async function openTokens(
   return { renewal, client }
 }
 
-/** Where tokens are renewed, and how they are asked for. */
+/** The server that renews tokens, and the form of its requests. */
 export interface RenewalServer {
   readonly address: URL
   readonly call: (refreshToken: string) => Pick<ApiCall, 'url' | 'json'>

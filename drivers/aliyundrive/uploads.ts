@@ -120,7 +120,9 @@ export class AliyundriveUploads {
     return this.options.api.find(folder, madeOf, signal)
   }
 
-  /** The upload that an earlier run has begun of such a file; undefined if there is none that could go on. */
+  /**
+   * Returns the upload of such a file that an earlier run has begun; undefined if there is none that can be continued.
+   */
   async resume(
     token: string,
     { folder, name, size }: UploadedFile,
@@ -242,7 +244,7 @@ async function headSha1Of(source: Source, signal: AbortSignal | undefined): Prom
   return createHash('sha1').update(head).digest('hex')
 }
 
-/** Where the proof for a file of this size begins. */
+/** Returns the offset in a file of this size at which its proof begins. */
 export function proofOffset(accessToken: string, size: number): number {
   if (size === 0) return 0
   const digest = createHash('md5').update(accessToken).digest('hex')

@@ -13,7 +13,9 @@ interface NameOptions {
   readonly filename_encoding: string
 }
 
-/** Why a name cannot be decrypted: it is not an encrypted name, or it was encrypted with another key. */
+/**
+ * The reason for which a name cannot be decrypted: it is not an encrypted name, or it was encrypted with another key.
+ */
 type Unreadable = 'foreign' | 'other key'
 
 /** The result of a decryption. The reasons are distinct so that a wrong password can be detected. */

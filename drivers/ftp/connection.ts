@@ -44,7 +44,7 @@ export interface FtpTransfer {
 }
 
 export class FtpConnection {
-  /** Why the connection was lost or closed; undefined while it is open. */
+  /** The error by which the connection was lost or closed; undefined while it is open. */
   #cause: GatewayError | undefined
   #data: Socket | undefined
   /** When the connection was last released, as by Date.now(). */

@@ -448,7 +448,7 @@ export class RootFolder {
   }
 }
 
-/** Where a path leads to. */
+/** The place that a path leads to. */
 interface Led {
   readonly host: string
   /** Undefined if it was not asked. */

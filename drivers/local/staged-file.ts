@@ -8,7 +8,7 @@ import { asyncSyscalls, syncFile, writeAll, type Syscalls } from './syscalls.js'
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants
 
-/** Where the file is staged. */
+/** The place where the file is staged. */
 interface Staging {
   /** `DriverEnv.assertCurrent`. */
   readonly assertCurrent: () => void

@@ -75,7 +75,7 @@ export const syncSyscalls: Syscalls = {
 const shared = {
   /** The number of the current turn of the event loop, and of the moves and removals of folders so far. */
   turn: 0,
-  /** What was found in this event, by path of the host. */
+  /** The results of lookups in this event of the event loop, by path of the host. */
   found: new Map<string, BigIntStats | undefined>(),
 }
 

@@ -56,7 +56,7 @@ interface StageFile {
   readonly revision: string
   readonly size: number
   readonly mode: number | undefined
-  /** As returned by `systemTime`. */
+  /** The time as `systemTime` returns it. */
   readonly modified: number | Date
 }
 

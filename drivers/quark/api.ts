@@ -13,7 +13,7 @@ import type { QuarkVendor } from './vendor.js'
 
 interface Call {
   readonly query?: Readonly<Record<string, string>>
-  /** What is sent as JSON. It makes the call a POST. */
+  /** The body, which is sent as JSON. The method is POST then. */
   readonly json?: object
   /** Whether a POST may be sent again if its answer is lost. */
   readonly repeatable?: boolean

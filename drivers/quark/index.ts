@@ -46,7 +46,7 @@ export function hasOrder({ order_by: by }: Pick<QuarkOptions, 'order_by'>): bool
   return by !== 'none' && by !== ''
 }
 
-/** What the type of a vendor has beside its fields. */
+/** The parts of a vendor's driver type other than its fields. */
 function kindOf(
   vendor: QuarkVendor,
 ): Omit<DriverType, 'fields' | 'open'> & { open(options: QuarkOptions, env: DriverEnv): Promise<Driver> } {

@@ -52,7 +52,7 @@ export interface QuarkDependencies {
   readonly uploads: Uploads
 }
 
-/** Where a new file goes. */
+/** The target of a new file. */
 interface WriteTarget {
   readonly parent: Located<QuarkItem>
   /** The file that it replaces. */
@@ -185,7 +185,7 @@ export class QuarkDriver implements Driver {
 
   async removeTree(path: Path, options: CallOptions = {}): Promise<void> {
     throwIfAborted(options.signal)
-    // By a new listing: another program may have moved away what was there.
+    // A new listing is needed, because another program may have moved the item away.
     const { id } = await this.#tree.look(path, options)
     await this.#remove(path, id, options)
   }

@@ -33,7 +33,7 @@ interface UploadsDependencies {
   readonly records: UploadRecords
 }
 
-/** What is uploaded, and where to. */
+/** The content that is uploaded, and its target. */
 export interface FileToStage {
   readonly parentId: string
   readonly stagedName: string
@@ -96,7 +96,7 @@ export class QuarkUpload {
   constructor(
     readonly record: UploadRecord,
     private readonly session: SignedUpload,
-    /** Where the upload is recorded. */
+    /** The records of uploads; absent if uploads are not continued by a later run. */
     private readonly records: UploadRecords | undefined,
     private readonly parts: OssPart[],
     /** The file exists, under its staged name. */

@@ -1,4 +1,4 @@
-/** What differs between the two services of this vendor, which have one API. */
+/** The differences between the two services of this vendor, which have one API. */
 
 export interface QuarkVendor {
   /** Name of the driver. */

@@ -81,7 +81,9 @@ export class RcloneFiles {
     if (!item.isFolder) throw new GatewayError('not_folder')
   }
 
-  /** What to list after an error: the folder in another spelling, or an empty root. Otherwise rejects. */
+  /**
+   * Returns another listing after an error: of the folder in another spelling, or of an empty root. Otherwise rejects.
+   */
   async #listedOtherwise(
     path: Path,
     error: unknown,

@@ -6,7 +6,7 @@ import { GatewayError } from '../../src/base/errors.js'
 import { trimTrailing } from '../../src/base/path.js'
 import type { RcloneOptions } from './index.js'
 
-/** How a process is started. Storages with equal commands share one process. */
+/** The command by which a process is started. Storages with equal commands share one process. */
 export interface RcloneCommand {
   /** Absolute path of the program. */
   readonly program: string

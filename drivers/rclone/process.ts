@@ -192,7 +192,7 @@ function environmentOf({ config, password }: RcloneCommand, credentials: { user:
   }
 }
 
-/** What a process writes to its standard error: the port on which it listens, and its last line. */
+/** The standard error of a process: the port on which it listens, and its last line. */
 class Output {
   lastLine = ''
   readonly port: Promise<number>

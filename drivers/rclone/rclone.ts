@@ -316,8 +316,8 @@ class RcloneDriver implements Driver {
   }
 
   /**
-   * Where a write to this path goes. Rejects with `is_folder`, with `parent_missing`, with `exists` if `createOnly` is
-   * set, and with `denied` beside buckets.
+   * Returns the target of a write to this path. Rejects with `is_folder`, with `parent_missing`, with `exists` if
+   * `createOnly` is set, and with `denied` next to buckets.
    */
   async #replaceable(path: Path, { createOnly, signal }: WriteOptions): Promise<Path> {
     this.#assertInBucket(path)
@@ -447,7 +447,7 @@ class RcloneDriver implements Driver {
   async close(): Promise<void> {
     this.#bodies.close()
     if (this.#changes.size > 0) await settlesWithin(Promise.allSettled(this.#changes), closeWait)
-    // What is not done by now is left to the next run, which settles it.
+    // Changes that are not complete by now are settled by the next run.
     this.#remote.close()
     await this.#lease.release()
   }

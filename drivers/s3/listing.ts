@@ -34,7 +34,7 @@ interface Answer {
   readonly IsTruncated?: boolean | undefined
 }
 
-/** Where the next page starts: at the server's continuation token, or after a key. */
+/** The start of the next page: the server's continuation token, or the key after which the page begins. */
 interface Position {
   readonly token?: string | undefined
   readonly after?: string | undefined

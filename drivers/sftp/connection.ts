@@ -63,7 +63,7 @@ const openFlags = { read: 0x01, update: 0x01 | 0x02, new: 0x01 | 0x02 | 0x08 | 0
 type Callback<T> = (error: Error | null | undefined, value: T) => void
 
 export class ServerConnection {
-  /** Why the connection was lost or closed; undefined while it is open. */
+  /** The error by which the connection was lost or closed; undefined while it is open. */
   #cause: GatewayError | undefined
   readonly #pending = new Set<(error: GatewayError) => void>()
   /**

@@ -468,7 +468,7 @@ function specialBitsRemoval(on: ServerConnection, handle: Buffer, { mode = 0 }: 
       removal = undefined
       const refusal = translated(error)
       if (refusal.code !== 'denied' && refusal.code !== 'unsupported') throw refusal
-      // Somebody else may have removed them.
+      // Another client may have removed these bits.
       if (hasSpecialBits((await on.fstat(handle)).mode)) throw specialBitsRemain(refusal.cause)
     }
   }

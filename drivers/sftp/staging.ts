@@ -161,7 +161,8 @@ export class SftpStaging {
       try {
         await this.#mutex.run(to, () => replacements.replace(from, to, isStaged))
       } catch (failure) {
-        // What is settled later says under which name the old file is.
+        // The failure of a replacement that is settled later says which name the old file has, so the failure is thrown
+        // as it is.
         if (replacements.isNeeded(from)) throw failure
         await locations.refineRenameError(on, failure, to)
       }

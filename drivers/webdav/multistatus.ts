@@ -10,7 +10,7 @@ import { protocolViolation } from './errors.js'
 
 /** One `response` element. Missing and malformed values are undefined. */
 export interface MultistatusResource {
-  /** As sent by the server. */
+  /** The reference, as the server sent it. */
   readonly href: string
   /** Status of the resource; else the lowest status of its `propstat` elements; 200 if there is none. */
   readonly status: number

@@ -157,7 +157,7 @@ function readable(
   return { kind: 'stream', entry, read: (range) => fs.read(path, range, { ...access, entry }) }
 }
 
-/** As `VirtualFs.openToSend`, without opening the file. */
+/** Finds the entry as `VirtualFs.openToSend` does, without opening the file. */
 async function findEntry(
   fs: VirtualFs,
   path: Path,
@@ -294,7 +294,7 @@ export async function sendStream(body: AsyncIterable<Buffer | string>, response:
   }
 }
 
-/** What `rest` yields, after a first result that was taken from it. */
+/** Yields `first`, a result that was already taken from `rest`, and then everything else of it. */
 export async function* startingWith<T>(first: IteratorResult<T>, rest: AsyncIterator<T>): AsyncGenerator<T> {
   try {
     for (let next = first; next.done !== true; next = await rest.next()) yield next.value

@@ -18,7 +18,7 @@ import { symlinkOrderOf, type SymlinkOrder } from './symlink-order.js'
 import { methodsOf, signIn, type SignInDependencies } from './sign-in.js'
 import ssh2, { type AuthContext, type Connection, type ParsedKey, type ServerChannel, type Session } from 'ssh2'
 
-/** What this protocol needs of the gateway. */
+/** The parts of the gateway that this protocol uses. */
 export type SftpGateway = SignInDependencies & Pick<ProtocolGateway, 'as' | 'descriptors' | 'log'>
 
 /** Maximum number of authentication requests of a connection, including queries for keys without a signature. */
@@ -349,7 +349,7 @@ function rejectCommand(channel: ServerChannel): void {
   channel.stderr.write('This server speaks SFTP only: there is no shell, and no commands can be run.\r\n')
   channel.exit(1)
   channel.end()
-  // What the client still sends is dropped.
+  // Everything that the client still sends is discarded.
   channel.resume()
 }
 

@@ -222,7 +222,7 @@ async function copyBytes(session: SessionState, { from, start, length, to, targe
   const buffer = Buffer.allocUnsafe(Math.min(copySize, length))
   for (let done = 0; done < length;) {
     throwIfAborted(session.signal)
-    // As READ and WRITE do: no file is that large.
+    // The same limit as for READ and WRITE: no file is that large.
     if (start + done > Number.MAX_SAFE_INTEGER - buffer.length) return
     if (target !== undefined) assertSize(target + done + buffer.length, 'copy', to.path)
     const filled = await from.read(buffer.subarray(0, Math.min(buffer.length, length - done)), start + done)

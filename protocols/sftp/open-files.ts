@@ -344,7 +344,7 @@ export class OpenFiles {
   }
 }
 
-/** What the flags of OPEN (draft §6.3) mean for the tree. */
+/** The meaning of the flags of OPEN (draft §6.3) for the tree. */
 interface OpenPlan {
   readonly read: boolean
   readonly write: boolean

@@ -10,7 +10,7 @@ interface RequestDetails {
   readonly path?: Path | undefined
 }
 
-/** What the first field of a request is, by the name of the request; if absent, neither a path nor a handle. */
+/** The first field of each request, by the name of the request: a path or a handle. Absent: neither. */
 const subjects: Readonly<Record<string, 'path' | 'handle'>> = {
   open: 'path',
   close: 'handle',

@@ -8,7 +8,7 @@ import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { sftp } from './index.js'
 import { verifySignature } from '../../src/accounts/signatures.js'
 
-/** What sign-in uses of the gateway. */
+/** The parts of the gateway that sign-in uses. */
 export interface SignInDependencies {
   readonly accounts: Pick<ProtocolGateway['accounts'], 'principals' | 'signIn'>
   readonly settings: Pick<ProtocolGateway['settings'], 'bool' | 'get'>

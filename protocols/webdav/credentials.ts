@@ -46,7 +46,7 @@ export interface Caller extends User {
   readonly folderPassword: AccessOptions['password']
 }
 
-/** What the latest authenticated request of a connection had. */
+/** The caller and the credentials of the latest authenticated request of a connection. */
 interface KnownCaller {
   readonly header: string
   readonly address: string
@@ -81,7 +81,7 @@ export class KnownCallers {
   }
 }
 
-/** What authentication needs of the gateway. */
+/** The parts of the gateway that authentication uses. */
 type AuthenticatingGateway = Pick<ProtocolGateway, 'accounts' | 'as'>
 
 /**

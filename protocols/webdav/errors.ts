@@ -100,7 +100,7 @@ export const partStatuses = {
 } as const
 
 interface OwnErrorOptions {
-  /** What the text is about: a method, a value, or a whole message. */
+  /** The subject of the text: a method, a value, or a whole message. */
   readonly subject?: string | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
 }

@@ -23,7 +23,7 @@ export class RootsFolder implements ListedTree {
     private readonly share?: OpenShare,
   ) {}
 
-  /** What may be seen of the roots was asked when the share was opened. */
+  /** Resolves at once: the rights to see the roots were checked when the share was opened. */
   assertAllowed(): Promise<void> {
     return Promise.resolve()
   }

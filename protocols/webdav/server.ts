@@ -72,7 +72,7 @@ function isSupported({ method }: IncomingMessage): boolean {
 }
 const supportedMethods: ReadonlySet<string> = new Set(allowedMethods.split(', '))
 
-/** What this protocol needs of the gateway. */
+/** The parts of the gateway that this protocol uses. */
 type WebDavGateway = Pick<ProtocolGateway, 'accounts' | 'as' | 'config' | 'log' | 'visitorAccess'>
 
 /** The handler of the WebDAV protocol. `client`: the public location of this server, and the trusted proxies. */

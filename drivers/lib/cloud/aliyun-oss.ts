@@ -25,7 +25,7 @@ export interface OssObject {
   readonly key: string
 }
 
-/** What the vendor's server wants to be called back with, as it wrote it. */
+/** The callback that the vendor's server wants to get, as it wrote it. */
 export interface OssCallback {
   readonly callback: string
   readonly callbackVar?: string
@@ -61,7 +61,7 @@ type Headers = Readonly<Record<string, string>>
 
 /** Name of the server in error reasons. */
 const server = 'object store'
-/** What the object store allows. */
+/** Maximum parts of one upload to the object store. */
 export const maxOssParts = 10_000
 const maxAttempts = 4
 /** Maximum bytes of an answer. */
@@ -423,7 +423,7 @@ function queryOf(query: OssSignedRequest['query'], encode: (text: string) => str
   return parameters.length === 0 ? '' : `?${parameters.join('&')}`
 }
 
-/** What is signed of a request. */
+/** Returns the text of a request that its signature signs. */
 export function stringToSign({ method, bucket, key, query, headers }: OssSignedRequest): string {
   const vendorHeaders = Object.entries(headers)
     .filter(([name]) => name.startsWith('x-oss-'))

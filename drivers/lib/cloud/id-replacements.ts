@@ -16,7 +16,7 @@ import { stagingRun } from '../staged-files/staged-names.js'
 import { field, listOf, textOf } from '../json-api/lenient.js'
 import { escapeName, type IdItem } from './shown-names.js'
 
-/** Where an item is, and how it is named. */
+/** The folder of an item, and its name there. */
 export interface ItemPlace {
   readonly parent: string
   readonly name: string
@@ -45,7 +45,10 @@ export interface ReplacingCalls {
   move(item: PlacedItem, folder: string): Promise<unknown>
   /** Resolves also if no item has the id. */
   remove(item: PlacedItem, signal?: AbortSignal): Promise<unknown>
-  /** Where the item is now; undefined if none of these folders has it. Rejects if that cannot be found out. */
+  /**
+   * Returns the present place of the item; undefined if none of these folders has it. Rejects if the place cannot be
+   * found out.
+   */
   placeOf(id: string, folders: readonly string[]): Promise<ItemPlace | undefined>
 }
 

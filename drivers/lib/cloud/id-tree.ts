@@ -39,7 +39,7 @@ export interface Located<Item extends IdItem> extends KnownId {
   readonly item: Item | undefined
 }
 
-/** What an own change has made of a path. */
+/** The entry that an own change has made of a path. */
 interface OwnChange<Item extends IdItem> {
   /** Undefined: nothing exists there. */
   readonly located: Located<Item> | undefined
@@ -70,7 +70,7 @@ interface SharedListing<Item extends IdItem> {
   readonly late: Map<Path, Located<Item> | undefined>
 }
 
-/** What a listing has shown a moment ago. */
+/** The items that a listing has shown, for the time in which names that it lacks count as absent. */
 interface Absence<Item extends IdItem> extends Pick<SharedListing<Item>, 'late'> {
   readonly shown: ReadonlyMap<string, Item>
   /** Milliseconds of `performance.now()`. */
@@ -232,7 +232,7 @@ export class IdTree<Item extends IdItem> {
 
   #forgetListed(path: Path): void {
     this.#cache.drop(path)
-    // What is being listed may be older.
+    // A listing that is running may have begun before this change.
     this.#changes++
     this.#walks.clear()
     this.#absences.clear()

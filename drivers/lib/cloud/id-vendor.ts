@@ -1,4 +1,4 @@
-/** What a vendor has to offer for `IdFiles`: its calls, by ids. */
+/** The calls, by ids, that a vendor offers to `IdFiles`. */
 import type { Entry } from '../../../src/contract/entry.js'
 import type { IdItem } from './shown-names.js'
 

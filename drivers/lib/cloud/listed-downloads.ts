@@ -3,7 +3,7 @@ import type { RemoteDownload, RemoteDownloadQuery } from '../../../src/contract/
 
 /** A download as the backend lists it. */
 export interface ListedDownload extends RemoteDownload {
-  /** As the backend shows it: of a magnet link, it may lack parameters. */
+  /** The address as the backend shows it: a magnet link may lack parameters. */
   readonly address: string
   /** The id of its target folder; undefined if the backend does not say. */
   readonly folderId: string | undefined

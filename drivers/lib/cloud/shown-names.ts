@@ -24,7 +24,7 @@ const maxExtension = 16
 /** Begins an escape: the mark, the code unit in hexadecimal, and a semicolon. */
 const mark = '\u201b'
 
-/** What no path can hold (`isListableName`): slashes, NUL, U+FFFD and unpaired surrogates. */
+/** Characters that no path can hold (`isListableName`): slashes, NUL, U+FFFD and unpaired surrogates. */
 const unshowable = /[/\\\0\ufffd]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
 const escapes = new RegExp(`${mark}(2f|5c|0|fffd|d[89a-f][0-9a-f]{2}|201b);`, 'g')
 

@@ -21,9 +21,9 @@ export interface ApiCall {
   readonly method?: string
   readonly url: URL
   readonly headers?: Readonly<Record<string, string>>
-  /** What is sent as JSON. */
+  /** The body, which is sent as JSON. */
   readonly json?: unknown
-  /** What is sent as a form. */
+  /** The body, which is sent as a form. */
   readonly form?: Readonly<Record<string, string | number>>
   readonly body?: string | Buffer | OneShotBody
   /** Reads an answer that is not JSON. Throws a GatewayError. */

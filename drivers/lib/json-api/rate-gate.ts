@@ -123,7 +123,7 @@ export class RateGate {
   }
 }
 
-/** What the storages of one account share. */
+/** The state that the storages of one account share. */
 class Account {
   readonly #gates = new Set<RateGate>()
   readonly #lanes = new Map<string, Lane>()

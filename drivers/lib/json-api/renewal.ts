@@ -44,7 +44,7 @@ interface StoredRenewalOptions<Secret> extends Pick<RenewalOptions<Secret>, 'req
   readonly first?: Secret | undefined
 }
 
-/** What the server has refused. */
+/** The renewal that the server has refused. */
 interface RefusedRenewal {
   readonly reason: string
   /** Until when the refusal counts, in milliseconds since the epoch. */
@@ -176,7 +176,7 @@ export class Renewal<Secret> {
   }
 }
 
-/** What the storages for which the same was typed share. */
+/** The state that storages share whose admin typed the same secret. */
 class Account<Secret> {
   readonly members = new Set<Renewal<Secret>>()
   running: { readonly by: Renewal<Secret>; readonly promise: Promise<Secret> } | undefined

@@ -11,11 +11,11 @@ import { ChangeJournal } from './change-journal.js'
 
 /** One replacement. Stored as JSON, so the names of its fields must not change. */
 export interface Replacement {
-  /** Where the new file is before the replacement. */
+  /** The path of the new file before the replacement. */
   readonly from: Path
-  /** Where the old file is before the replacement, and the new one after it. */
+  /** The path of the old file before the replacement, and of the new file after it. */
   readonly to: Path
-  /** Where the old file is in the meantime. Absent: the server replaces it in one move. */
+  /** The path of the old file during the replacement. Absent: the server replaces the file in one move. */
   readonly backup?: Path
   /** Identifies the old file on a server that replaces by itself; absent if there was none. */
   readonly old?: string

@@ -8,7 +8,7 @@ import { GatewayError, toGatewayError } from '../../../src/base/errors.js'
 /** Maximum number of bytes of all parts in memory, unless a single part is larger. */
 const memoryLimit = 64 * 1024 * 1024
 
-/** How a body is split into parts, which are numbered from 1. */
+/** The layout of the parts into which a body is split. They are numbered from 1. */
 export interface PartLayout {
   /** Bytes of the part with this number; the last part has the remaining bytes. */
   readonly partLength: (part: number) => number

@@ -20,7 +20,7 @@ export interface ConnectionLimits {
   readonly work: number
 }
 
-/** How messages are protected. */
+/** The protection of messages. */
 interface Protection {
   readonly sessionId: bigint
   readonly signer: Signer | undefined

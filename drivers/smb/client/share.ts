@@ -153,7 +153,7 @@ export class Share {
     return this.connection.parseOrBreak(answer, parseFile)
   }
 
-  /** As `facts`, but of a symlink itself. */
+  /** Returns the facts of a symlink itself. */
   async ownFacts(path: string): Promise<FileFacts> {
     const [created, queried, tagged, closed] = this.connection.send([
       createRequest({ path, access: access.readAttributes, disposition: disposition.open, options: openReparsePoint }),

@@ -21,7 +21,7 @@ export interface ZipDownload {
   end(): void
 }
 
-/** What `server.ts` makes of the folders that import this one. */
+/** The parts that `server.ts` makes of the folders that import this one. */
 interface HttpParts {
   readonly protocol: ProtocolFacts
   readonly fileTypes: {

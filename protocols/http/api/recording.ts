@@ -53,7 +53,7 @@ export async function recorded<Result>(
 ): Promise<Result> {
   const isShare = kind.startsWith('share.')
   const pseudonymOf = (id: string | undefined) => id && gateway.shares.pseudonymOf(id)
-  // What cannot be looked up must not keep the request from being made, or from being recorded.
+  // A name that cannot be looked up must not prevent the request, or its record.
   const name = () => nameNow().catch(() => undefined)
   const before = isShare ? pseudonymOf(subjectOf(request)) : await name()
   const facts = { kind, actor, subject: before ?? subjectOf(request), fields: fieldsOf(request) }
@@ -84,7 +84,7 @@ function madeId(result: unknown): string | undefined {
 
 function resultOf(error: unknown): EventResult {
   const cause = error instanceof ApiError ? error.cause : error
-  // What an endpoint refuses by itself has no cause.
+  // An error that an endpoint throws by itself has no cause.
   if (error instanceof ApiError && !isGatewayError(cause)) return 'refused'
   return outcomeOf(toGatewayError(cause)).result
 }

@@ -46,7 +46,7 @@ async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint
   if (endpoint.plain === undefined) sendData(context, endpoint, data)
 }
 
-/** What the request has, as the endpoint declares it. */
+/** Returns the parameters, query, headers and fields of a request, as the endpoint declares them. */
 async function parsed(
   context: Exchange,
   endpoint: Endpoint,
@@ -66,7 +66,7 @@ async function parsed(
   return { params: params?.data, query, headers, fields }
 }
 
-/** Who calls, or the error for one who may not: visitors need no account. */
+/** Returns the caller. Throws the error for a caller that may not make the request. Visitors need no account. */
 async function callerOf(api: HttpApi, { req, res }: Exchange, endpoint: Endpoint): Promise<Principal | Error> {
   try {
     const principal = await principalOf(api, req, res, endpoint.setsUpTwoStep)

@@ -43,7 +43,7 @@ export const ofVisitors = {
   are: ({ fields }: { readonly fields: { readonly path: string } }) => pathInShare(fields.path) !== undefined,
 }
 
-/** What a visitor has asked for by a path of the API. */
+/** The request of a visitor by a path of the API. */
 export interface VisitorPath {
   readonly share: OpenShare
   readonly id: string

@@ -28,7 +28,7 @@ const unlistable = ['denied', 'hidden', 'password_required', 'throttled', 'not_f
 /** Maximum number of resources in a response of depth infinity (RFC 4918 §9.1.1). */
 const infiniteDepthLimit = 10_000
 
-/** What PROPFIND needs of a tree. */
+/** The methods of a tree that PROPFIND uses. */
 export type ListedTree = Pick<
   VirtualFs,
   'assertAllowed' | 'check' | 'locks' | 'memberProperties' | 'pages' | 'properties' | 'stat' | 'usageOrUndefined'
@@ -70,7 +70,7 @@ class PropfindResponse {
   readonly #webdavRequest: WebdavRequest<ListedTree>
   readonly #out: Multistatus
   readonly #pauses: Pauses
-  /** How many members were rendered. */
+  /** The number of members that were rendered. */
   #count = 0
   readonly #renderContext: RenderOptions
   readonly #render: (subject: Resource, dead: readonly Property[]) => string
