@@ -14,7 +14,7 @@ import type { Identities } from './identities.js'
 import type { Membership } from './principal.js'
 import type { UserChanges, Users } from './users.js'
 
-/** Why an account cannot be used: each is a detail of errors. */
+/** The reasons for which an account cannot be used. Each is a detail of errors. */
 export type AdmissionRefusal =
   | 'account_disabled'
   | 'account_expired'
@@ -61,13 +61,16 @@ export class Admission {
     private readonly now: () => number,
   ) {}
 
-  /** Why the account cannot be used for this request now; undefined if it can. */
+  /** Returns the reason for which the account cannot be used for this request now; undefined if it can. */
   refusal(user: UserRow, request: Omit<AdmissionRequest, 'now'>): AdmissionRefusal | undefined {
     const refusal = admissionRefusal(user, this.groups.of(user.id), { ...request, now: this.now() })
     return refusal ?? (request.credential && this.#providerRefusal(user, request.credential))
   }
 
-  /** Why a credential is not enough. The built-in admin is never bound: it must get in while no provider answers. */
+  /**
+   * Returns the reason for which a credential is not enough. The built-in admin is never bound to a provider: it must
+   * get in while no provider answers.
+   */
   #providerRefusal(
     { id, role }: UserRow,
     credential: NonNullable<AdmissionRequest['credential']>,
@@ -79,7 +82,7 @@ export class Admission {
     return isDue ? 'provider_sign_in_due' : undefined
   }
 
-  /** Why the account cannot be used for a request of its session. */
+  /** Returns the reason for which the account cannot be used for a request of its session. */
   sessionRefusal(user: UserRow, { address, setsUpTwoStep, hasTwoStep }: SessionRequest): AdmissionRefusal | undefined {
     return this.refusal(user, { address, purpose: setsUpTwoStep || hasTwoStep ? 'set-up' : 'use' })
   }

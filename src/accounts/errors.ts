@@ -36,7 +36,7 @@ export function tooManyAttempts(seconds: number): GatewayError {
   return new GatewayError('throttled', { op: 'sign in', detail: 'sign_in_throttled', retryAfter })
 }
 
-/** Why a token or another credential is not valid. */
+/** The reason for which a token or another credential is not valid. */
 export type Revocation = Pick<GatewayErrorOptions, 'detail' | 'reason'>
 
 export function sessionRevoked(why: Revocation): GatewayError {

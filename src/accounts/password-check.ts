@@ -276,7 +276,7 @@ export class PasswordCheck {
     let isPending = false
     try {
       const current = await this.#matching(name, hash, plain)
-      // Where the new hash cannot be stored, the imported one stays in use.
+      // If the new hash cannot be stored, the imported one stays in use.
       const replaces = current !== undefined && isImported(current.passwordHash)
       user = replaces ? await this.#replaceImported(current, hash).catch(() => current) : current
       isPending = user === undefined && continues

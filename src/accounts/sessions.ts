@@ -3,8 +3,8 @@ import { setMaxListeners } from 'node:events'
 import { sessionRevoked, type Revocation } from './errors.js'
 
 /**
- * How a principal was authenticated; 'task': by an earlier request. All principals of one user and credential share a
- * signal.
+ * The kind of credential that authenticated a principal; 'task': an earlier request did. All principals of one user and
+ * credential share a signal.
  */
 export type Credential =
   | 'guest'

@@ -342,7 +342,7 @@ function nameTaken(cause?: unknown): GatewayError {
 
 const forbiddenInNames = /[\u0000-\u001f\u007f:]/
 
-/** Why no user can have this name; undefined if one can. */
+/** Returns the reason for which no user can have this name; undefined if one can. */
 export function nameFault(username: string): string | undefined {
   if (username === '') return 'a user needs a name'
   if (Buffer.byteLength(username) > 255) return 'the user name is too long'

@@ -22,7 +22,9 @@ const maxHeld = 10_000
 /** Maximum size of a message of syslog in bytes: what receivers are expected to accept (RFC 5424 §6.1). */
 const maxMessage = 2048
 
-/** Where lines go. An error that `write` rejects with, or that comes later, is logged, and the target opened again. */
+/**
+ * The target of lines. An error that `write` rejects with, or that comes later, is logged, and the target opened again.
+ */
 interface Target {
   write(events: readonly AuditEvent[]): Promise<void>
   close(): Promise<void>

@@ -1,4 +1,4 @@
-/** What `check` and `doctor` report. */
+/** The findings that `check` and `doctor` report. */
 import { GatewayError, hasDetail, toGatewayError } from '../base/errors.js'
 import type { Config } from '../installation/config.js'
 import { withoutPassword } from '../database/store-url.js'
@@ -8,7 +8,7 @@ export interface Finding {
   /** Whether nothing is wrong; null: not checked. */
   readonly ok: boolean | null
   readonly detail: string
-  /** What to do about it, where `ok` is false: a line for a shell, or a sentence. */
+  /** The remedy, where `ok` is false: a line for a shell, or a sentence. */
   readonly remedy?: string
 }
 

@@ -1,8 +1,8 @@
-/** What the audit records: events, and the deliveries to webhooks that are stored with them. */
+/** The records of the audit: events, and the deliveries to webhooks that are stored with them. */
 import type { EventKind, EventResult } from '../base/event-kinds.js'
 import type { Path } from '../base/path.js'
 
-/** Who did something. */
+/** The user, visitor or part of the gateway that did something. */
 export interface Actor {
   /** Absent for guests who have no account of their own, and for the gateway itself. */
   readonly userId?: number | undefined
@@ -22,7 +22,7 @@ export interface Actor {
 /** The name of the gateway as an actor. */
 export const ownActor = 'gateway:'
 
-/** What is known where the event happens. */
+/** The facts of an event that are known where it happens. */
 export interface EventFacts {
   readonly kind: EventKind
   readonly actor: Actor

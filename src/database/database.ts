@@ -5,7 +5,7 @@ import { toStoreError } from './errors.js'
 /** Name of a lock that at most one transaction of all processes holds at a time. */
 type Guard = 'users' | 'locks' | 'sign_ins' | 'pending_sign_ins'
 
-/** How an engine runs the statements of a connection or a pool. */
+/** Runs the statements of a connection or a pool, as the engine does it. */
 export interface Runner {
   /** Runs work that only reads. It may be repeated. */
   read<T>(work: () => Promise<T>): Promise<T>

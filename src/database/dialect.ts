@@ -1,4 +1,4 @@
-/** What the schema needs of each engine. */
+/** The parts of the schema in which the engines differ. */
 import type { Knex } from 'knex'
 
 export function isPostgres(query: Knex): boolean {

@@ -1,4 +1,4 @@
-/** What each database engine does in its own way. */
+/** The interface of the database engines. */
 import type { Path } from '../base/path.js'
 import type { Database } from './database.js'
 import type { Topic } from './topics.js'
@@ -41,8 +41,8 @@ export interface ClaimOptions {
   /** Called if the locks are lost before they are released. */
   readonly onLost?: (() => void) | undefined
   /**
-   * How often the same work has locked paths already: a storage that is based on others locks their paths while it
-   * changes its own. Default: 0.
+   * The number of times that the same work has locked paths already: a storage that is based on others locks their
+   * paths while it changes its own. Default: 0.
    */
   readonly level?: number
 }

@@ -25,7 +25,7 @@ export interface ImportedUser extends Omit<UserRow, 'id'> {
   /** The id in the other program, by which rules and groups name the user. */
   readonly id: number
   readonly keys: readonly Omit<KeyRow, 'id' | 'userId'>[]
-  /** By default none. */
+  /** The passkeys of the user. Default: none. */
   readonly passkeys?: readonly ImportedPasskey[]
   readonly grants: readonly ImportedGrant[]
 }

@@ -112,7 +112,7 @@ async function endSessions(query: Knex, id: string): Promise<void> {
   )
 }
 
-/** What one node at a time does for all of them: each has a name, and the node that does it. */
+/** The leases of duties, each of which one node at a time does for all: the name of the duty, and its node. */
 export class LeasesTable {
   /** `owner`: the id of this node. */
   constructor(

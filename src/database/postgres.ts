@@ -40,7 +40,7 @@ export async function openPostgres(
   options: PostgresOptions,
   migrate: (connection: Knex) => Promise<void>,
 ): Promise<Engine> {
-  // As many changes can be made at a time as connections hold locks.
+  // A change that runs holds its locks by one of these connections, so their number limits concurrent changes.
   const lockConnections = Math.round((options.connections - otherConnections) * 0.75)
   const durable = connectPostgres(options, options.connections - otherConnections - lockConnections)
   const relaxed = connectPostgres(options, relaxedConnections, '-c synchronous_commit=off')

@@ -234,8 +234,8 @@ async function copyDescendants(query: Knex, from: Path, to: Path, userId: number
 }
 
 /**
- * What each property adds to the size, besides its characters: many small ones take as much memory and time as few
- * large ones.
+ * The size that each property adds, besides its characters: many small ones take as much memory and time as few large
+ * ones.
  */
 const propertyOverhead = 256
 

@@ -1,4 +1,4 @@
-/** What the tables of rows with an id have in common. */
+/** The base of the tables of rows with an id. */
 import type { Knex } from 'knex'
 import { GatewayError } from '../base/errors.js'
 import { readRow, writeRow, type Columns, type StoredRow } from './columns.js'

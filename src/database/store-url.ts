@@ -1,4 +1,4 @@
-/** Where a PostgreSQL database is, and how many connections a process has to it. */
+/** The URL of a PostgreSQL database, and the number of connections that a process has to it. */
 
 /** The fewest and the usual number of connections of a process. */
 export const connectionLimits = { min: 14, default: 33 } as const

@@ -87,7 +87,7 @@ export async function openStore(location: string, options: StoreOptions = {}): P
 function storeOf(engine: Engine, node: string, steps?: readonly Migration[]): Store {
   const database = engine.durable
   const foreignChanges = new ForeignChanges(engine.foreignCommits)
-  // What another process stores, this one does not know.
+  // This process does not know the rows that another process stores.
   const knowsAll = engine.shared === undefined
   const presence = {
     properties: new Presence('properties', knowsAll),

@@ -1,4 +1,4 @@
-/** What the fields of a share can be. */
+/** The fields of a share, and their limits. */
 import { randomInt } from 'node:crypto'
 import { GatewayError } from '../base/errors.js'
 import { nameOf, root, type Path } from '../base/path.js'

@@ -35,7 +35,7 @@ export class PassedStream extends Readable {
   #isAwaited = false
   /** The stream has ended, but its last bytes wait for the limit. */
   #hasEnded = false
-  /** What the limit has left of a chunk. */
+  /** The rest of a chunk, which the limit has not let pass yet. */
   #rest: Buffer | undefined
 
   constructor(from: Readable, edge: StreamEdge = {}) {
@@ -297,7 +297,7 @@ function failureOf({ failed, limits }: FileEdge) {
 
 const atOnce = <T>(_: FileOperation, work: () => Promise<T>): Promise<T> => work()
 
-/** How the calls of a handle wait. */
+/** The limits that the calls of a handle wait for. */
 type Throttle = NonNullable<ReturnType<typeof throttleOf>>
 
 /** Undefined if there is no limit now. */

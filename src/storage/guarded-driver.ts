@@ -81,7 +81,7 @@ interface GuardedDriverDependencies {
 
 /** Every method of a driver. One that the driver lacks rejects with `unsupported`. */
 export class GuardedDriver implements Required<Omit<Driver, 'traits'>> {
-  /** As it was opened, for `copyFiles` of another driver of its type. */
+  /** The driver as it was opened. Another driver of its type gets it for `copyFiles`. */
   readonly driver: Driver
   readonly #caseSensitive: boolean
   readonly #ownChanges: OwnChanges | undefined

@@ -29,7 +29,7 @@ function ascending(entries: readonly Entry[], order: Order): Entry[] {
 /** Entries that are sorted in one turn of the event loop. */
 const runLength = 2000
 
-/** As `sorted`, in several turns of the event loop if there are many entries. */
+/** Sorts as `sorted` does, in several turns of the event loop if there are many entries. */
 export async function sortedInTurns(entries: readonly Entry[], order: Order): Promise<readonly Entry[]> {
   if (entries.length <= runLength || order.by === 'given') return sorted(entries, order)
   const result =

@@ -244,7 +244,9 @@ export class Storage {
     return this.#attributes.applyToPages(this.treePath(path), pages)
   }
 
-  /** With an `entry`, the stream goes on after the backend has cut it, while the file is the same. */
+  /**
+   * Reads a file. With an `entry`, the stream is continued after the backend has cut it, while the file is the same.
+   */
   async read(path: Path, range?: ByteRange, options: ReadOptions = {}): Promise<Readable> {
     if (range?.length === 0) {
       const entry = await this.stat(path, options)

@@ -229,7 +229,7 @@ export class Tasks {
     this.#runs.delete([...deleted]).catch((error: unknown) => log.warn({ err: error }, 'failed to delete tasks'))
   }
 
-  /** As `TaskRuns.close`. */
+  /** Stops the tasks. See `TaskRuns.close`. */
   async close(): Promise<void> {
     this.#unsubscribe()
     this.#elsewhere.close()

@@ -103,7 +103,10 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     return 'files' in member ? this.#bundle(member, parent) : this.#visitOne(member, parent)
   }
 
-  /** As `#visit`. A move leaves out a member that another client has removed since it was listed. */
+  /**
+   * Visits one member, as `#visit` does. A move leaves out a member that another client has removed since it was
+   * listed.
+   */
   async #visitOne(
     member: Member,
     parent: Folder | undefined,

@@ -252,7 +252,7 @@ export class Change<Paths extends readonly ResolvedPath[]> {
     await plan.require?.(...targets)
     const subject = plan.subject === 'first' ? loaded[0] : loaded.at(-1)
     if (subject && this.#isConditional) {
-      // By the entity tag that the principal sees.
+      // Preconditions compare the entity tag that the principal sees.
       const entry = subject.entry && authority.decisions.factsOf(subject.at, subject.entry)
       await assertPreconditions(options, entry, (other) => this.#stateOf(other, subject.at, entry))
     }

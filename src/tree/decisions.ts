@@ -49,7 +49,7 @@ export class Decisions {
     this.#enforce(this.verdict(action, at, options.password, { principal }), action, at, options)
   }
 
-  /** Why an action is not allowed at `at`; undefined if it is. */
+  /** Returns the refusal of an action at `at`; undefined if it is allowed. */
   refusalOf(action: Action, at: Path, options: AccessOptions, principal = this.principal): PolicyRefusal | undefined {
     return this.#refusal(this.verdict(action, at, options.password, { principal }), action, at, options)
   }
@@ -163,7 +163,7 @@ export class Decisions {
     return { verdict, members: this.#memberFilter(folder, ruling.atPath, ruling.granted) }
   }
 
-  /** What the grants show the principal of the names below `top`; undefined for more than `maxPaths` paths. */
+  /** Returns the names below `top` that the grants let the principal see; undefined for more than `maxPaths` paths. */
   seenNames(top: Path, maxPaths: number): SeenNames | undefined {
     return names.seenNames(this.#granted(top), maxPaths)
   }
@@ -261,7 +261,7 @@ export class Decisions {
     return granted && !names.showsDerived(granted, entry) ? withoutContent(entry) : entry
   }
 
-  /** As `factsOf`, for the members of a folder. */
+  /** Returns the facts of the members of a folder, as `factsOf` does. */
   factsOfMembers(folder: Path, entries: readonly Entry[]): readonly SeenEntry[] {
     const granted = this.#granted(folder)
     if (granted === undefined) return entries
@@ -420,7 +420,7 @@ export function explainAccess(
   const isParentHidden = () => verdictOn('read', parentOf(at)) === 'hidden'
   return {
     ...explanation,
-    // What is outside the base folder cannot even be named, so that no parent is missing.
+    // A path outside the base folder cannot be named at all, so no parent is reported as missing.
     refusal: onePath.refusalOf(explanation.verdict, action, isParentHidden, explanation.decidedBy.cause !== 'base'),
     isSubjectToGrants: onePath.isSubjectToGrants(principal),
     refusedPathBelow: wholeFolders.refusedAt(principal, [action], ruled.granted),

@@ -15,7 +15,7 @@ import { subjectOfGrant, type Grants } from './grants.js'
 /** A place where a storage shows what a grant denies, and the grant does not hold. */
 export interface ShownElsewhere {
   readonly grant: Grant
-  /** What is denied is at this path, or at, above or below it if the names are others there. */
+  /** The path of what is denied. If names differ in the storage, it may also be above or below this path. */
   readonly path: Path
   readonly driver: string
   readonly mountPoint: Path

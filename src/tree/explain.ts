@@ -67,7 +67,7 @@ export interface Explained {
   readonly error: ErrorCode | ErrorDetail | null
   readonly decidedBy: ToldStep
   readonly steps: readonly (ToldStep & { readonly refused: boolean })[]
-  /** What does not decide here: at most `maxNotes` of each kind. */
+  /** Facts that do not decide here: at most `maxNotes` of each kind. */
   readonly notes: readonly string[]
 }
 

@@ -73,7 +73,7 @@ export class Followers implements Omit<Mirror, 'setMovesElsewhere'> {
     const endHere = this.duringMove(from, to, moveId)
     const end = async (hasMoved: boolean) => {
       endHere(hasMoved)
-      // Where the rows could not be stored at the new path, they apply there until this process ends.
+      // If the rows could not be stored at the new path, they apply there until this process ends.
       if (!hasMoved) await endElsewhere?.()
     }
     if (endElsewhere === undefined) return end

@@ -231,7 +231,7 @@ export class GrantTrie {
       let node = top
       for (const name of segmentsOf(path)) node = node.child(name)
       const sayings = userId === undefined ? node.ofGroups : node.own
-      // As in `mentions`.
+      // A grant that allows a right also allows `see`, as in `mentions`.
       sayings.allowed |= setOf(allow.length > 0 ? [...allow, 'see'] : [])
       sayings.denied |= setOf(deny)
       node.grants.push(grant)

@@ -1,4 +1,4 @@
-/** Who did what to one file or folder, also where it was before, as far as the principal may see those places. */
+/** The history of one file or folder, also at its earlier places, as far as the principal may see those places. */
 import { selfAndAncestors, under, within, type Path } from '../base/path.js'
 import type { EventKind } from '../base/event-kinds.js'
 import type { AuditCursor, AuditEvent } from '../database/audit-rows.js'

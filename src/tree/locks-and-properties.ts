@@ -1,5 +1,5 @@
 /**
- * What WebDAV keeps about a path: locks and dead properties (RFC 4918 §4). `path` is the principal's own, `at` and
+ * The records of WebDAV about a path: locks and dead properties (RFC 4918 §4). `path` is the principal's own, `at` and
  * `folder` are paths of the whole tree.
  */
 import type { Principal } from '../accounts/principal.js'

@@ -165,7 +165,10 @@ export async function authorizeSymlink(
   return within(mountPoint, leadsTo) ?? root
 }
 
-/** As `authorizeSymlink`, for one that gets the path `at`: a relative one has another target in another folder. */
+/**
+ * Authorizes a symlink that moves to the path `at`, as `authorizeSymlink` does: a relative one has another target in
+ * another folder.
+ */
 export async function authorizeMovedSymlink(
   access: Access,
   mountPoint: Path,

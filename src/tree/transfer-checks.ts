@@ -1,4 +1,4 @@
-/** What a move or a copy requires of its source and its target. Paths are of the whole tree. */
+/** The requirements of a move or a copy on its source and its target. Paths are of the whole tree. */
 import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, nameTaken } from '../base/errors.js'
 import { checkName, nameOf, parentOf, type Path } from '../base/path.js'

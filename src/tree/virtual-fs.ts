@@ -76,7 +76,7 @@ export type {
   WritableTreeFile,
 }
 
-/** What `assertAllowed` checks, with the operation that its errors name. */
+/** The actions that `assertAllowed` checks, with the operation that its errors name. */
 const checkedActions = {
   list: 'stat',
   lock: 'lock',
@@ -556,7 +556,10 @@ export class VirtualFs {
     return recorded(this.#access, event, () => this.#withOwnErrors(op, path, (access) => work(access, event)))
   }
 
-  /** As `#recorded`, for a change that adds or alters something: a full audit refuses it (`Audit.assertWritable`). */
+  /**
+   * Records a change that adds or alters something, as `#recorded` does. A full audit refuses it
+   * (`Audit.assertWritable`).
+   */
   #recordedIfRoom<Result>(
     kind: EventKind,
     op: OperationName,

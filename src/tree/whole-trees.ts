@@ -1,6 +1,6 @@
 /**
- * What an operation on a folder requires of everything below it, by the rules and grants of the folders there. Paths
- * are of the whole tree.
+ * The requirements of an operation on a folder on everything below it, by the rules and grants of the folders there.
+ * Paths are of the whole tree.
  */
 import { isRealFolder } from '../contract/entry.js'
 import { isGatewayError, isWithoutStorage } from '../base/errors.js'

@@ -1,4 +1,7 @@
-/** What the database says: accounts, settings, host keys, and the folders of this machine that storages show. */
+/**
+ * Checks the contents of the database: accounts, settings, host keys, and the folders of this machine that storages
+ * show.
+ */
 import { lstat, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { driverTypes } from '../../../drivers/index.js'

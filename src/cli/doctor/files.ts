@@ -1,4 +1,4 @@
-/** Who may read and write the files of an installation. */
+/** Checks who may read and write the files of an installation. */
 import { X509Certificate } from 'node:crypto'
 import { lstat, readFile, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** What the machine gives the daemon: Node.js, compiled parts, descriptors, memory, space, time. */
+/** Checks what the machine gives the daemon: Node.js, compiled parts, descriptors, memory, space, time. */
 import { createRequire } from 'node:module'
 import { readFile, stat, statfs } from 'node:fs/promises'
 import { totalmem } from 'node:os'

@@ -6,7 +6,7 @@ import { isRealFolder, type Entry } from '../../contract/entry.js'
 import { childOf, type Path } from '../../base/path.js'
 import type { Storage } from '../storage.js'
 
-/** As `Storage.removeTree`. */
+/** Removes a folder item by item. See `Storage.removeTree`. */
 export async function removeItems(
   storage: Storage,
   path: Path,

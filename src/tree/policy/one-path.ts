@@ -411,7 +411,7 @@ function isPermitted(
     : atParent !== undefined && letsEveryoneWrite(atParent, parentOf(path))
 }
 
-/** As `grantsRight`, for an action. */
+/** Whether the grants allow an action. See `grantsRight`. */
 function grantsAction(
   principal: Principal,
   action: Exclude<Action, Inspection>,
