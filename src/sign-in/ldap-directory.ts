@@ -40,7 +40,10 @@ const states = ['userAccountControl', 'accountExpires', 'nsAccountLock', 'pwdAcc
 /** LDAP_MATCHING_RULE_IN_CHAIN. */
 const inChain = '1.2.840.113556.1.4.1941'
 
-/** The answers to a bind that say no: RFC 4511 §4.1.9, appendix A. Others say that nothing was compared. */
+/**
+ * The answers to a bind by which the server refuses the credentials: RFC 4511 §4.1.9, appendix A. After any other
+ * answer, nothing was compared.
+ */
 const refusals = {
   constraintViolation: 19,
   noSuchObject: 32,
@@ -51,7 +54,7 @@ const refusals = {
 /** The reasons for which Active Directory refuses a right password, by `data` in the text of its answer. */
 const refusalOfData: Readonly<Record<string, PersonRefusal>> = { 533: 'account_disabled', 701: 'account_expired' }
 
-/** A connection, and what is asked by it. */
+/** A connection, with the library and the settings for the requests on it. */
 interface Asking {
   readonly client: Client
   readonly library: typeof import('ldapts')

@@ -1,4 +1,7 @@
-/** Accounts of people in an LDAP directory: who proves a password there, and who is gone (docs/decisions/0048). */
+/**
+ * Accounts of people in an LDAP directory: signs them in by their password there, and ends the access of people whom
+ * the directory does not have any more (docs/decisions/0048).
+ */
 import type { Accounts } from '../accounts/accounts.js'
 import type { Audit } from '../audit/audit.js'
 import { notAdmitted } from '../accounts/errors.js'
@@ -107,7 +110,7 @@ export class LdapSignIn implements PasswordDirectory {
     }, roundInterval).unref()
   }
 
-  /** Resolves when whoever is being looked up was. */
+  /** Stops the rounds. Resolves when the look-up that is running has ended. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     this.#isClosed = true
@@ -115,15 +118,16 @@ export class LdapSignIn implements PasswordDirectory {
   }
 
   /**
-   * Looks up in the directory, without passwords, who was not confirmed for a day. What those have opened who are gone
-   * ends, and app passwords and keys of theirs are refused until they are there again. Does not reject.
+   * Looks up in the directory, without passwords, the people who were not confirmed for a day. If a person is missing
+   * there, or may not enter, its sessions end, and its app passwords and keys are refused until a look-up or a sign-in
+   * confirms it again. Does not reject.
    */
   async lookUp(): Promise<void> {
     const { accounts, settings, log, now = Date.now } = this.options
     let failed = 0
     let reason: string | undefined
     for (const { id } of accounts.identities.list('ldap')) {
-      // The settings may have changed meanwhile, and another process may have looked up whom this one has not yet.
+      // The settings may have changed meanwhile, and another process may have looked up this person already.
       const row = accounts.identities.get(id)
       const isDue = row?.issuer === this.#issuer && now() - row.checked.getTime() >= lookUpInterval
       if (!isDue || !this.isOn || this.#isClosed) continue

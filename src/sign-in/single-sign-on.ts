@@ -307,8 +307,8 @@ export class SingleSignOn {
   }
 
   /**
-   * Loads the provider at its first use: its libraries take ten megabytes. It asks once for the metadata, for all who
-   * need them. The keys are read for each code, and codes take turns.
+   * Loads the provider at its first use: its libraries take ten megabytes. It keeps the metadata for an hour, for all
+   * who need them. The keys are read for each code, and only some codes are redeemed at once.
    */
   async #loaded(): Promise<Provider> {
     const { Provider } = await import('./provider.js')
