@@ -17,13 +17,13 @@ export const localFields = {
   thumbnail: {
     type: 'bool',
     required: true,
-    default: false,
+    default: true,
     help: 'Create thumbnails of images with the package sharp, and of videos with ffmpeg and ffprobe, if installed.',
   },
   thumb_cache_folder: {
     type: 'string',
     default: '',
-    help: 'Cache folder for thumbnails on this machine, limited to 1 GiB; outside of the root folder. Empty: no cache.',
+    help: 'Folder of this machine for thumbnails, limited to 1 GiB, outside of the root folder. Empty: in the data folder.',
   },
   thumb_concurrency: {
     type: 'string',

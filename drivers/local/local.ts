@@ -13,6 +13,7 @@ import type {
   OpenOptions,
   Thumbnail,
   ThumbnailKind,
+  ThumbnailOptions,
   Upload,
   UploadPlan,
   Usage,
@@ -37,7 +38,7 @@ import { foldCase, nameOf, type Path } from '../../src/base/path.js'
 import { holdsGatewayFolders } from '../lib/gateway-folders.js'
 import { copyBundle } from './bundle.js'
 import { sizeOfTree } from './folder-size.js'
-import { entryFrom, entryOf, revisionOf, systemTime, statusOf, type FileStatus } from './entry.js'
+import { entryFrom, entryOf, globalRevisionOf, revisionOf, systemTime, statusOf, type FileStatus } from './entry.js'
 import { translateError } from './errors.js'
 import { checkFolderMarker } from './folder-marker.js'
 import type { Folder } from './folder.js'
@@ -227,15 +228,15 @@ class Local implements Driver {
     })
   }
 
-  thumbnail(path: Path, kind: ThumbnailKind, { signal }: CallOptions = {}): Promise<Thumbnail> {
-    return this.#run(signal, async () => {
+  thumbnail(path: Path, kind: ThumbnailKind, options: ThumbnailOptions = {}): Promise<Thumbnail> {
+    return this.#run(options.signal, async () => {
       const { thumbnails } = this.dependencies
       if (!thumbnails) throw new GatewayError('unsupported', { reason: 'thumbnails are disabled for this storage' })
-      const source = await this.#root.at(path, { follow: true }, async ({ stats, host }) => {
+      const source = await this.#root.at(path, { follow: true }, async ({ stats }) => {
         assertFile(stats)
-        return { path: host, revision: revisionOf(stats), open: () => this.#openThumbnailSource(path) }
+        return { revision: globalRevisionOf(stats), open: () => this.#openThumbnailSource(path) }
       })
-      return thumbnails.of(source, kind, signal)
+      return thumbnails.of(source, kind, options)
     })
   }
 
@@ -247,6 +248,7 @@ class Local implements Driver {
       fd,
       size: Number(stats.size),
       read: (into, position) => handle.read(into, position),
+      revision: async () => globalRevisionOf(await calls.fstat(fd)),
       close: () => handle.close(),
     }
   }

@@ -148,6 +148,15 @@ export interface DirectUrl {
 /** Kind of a file, derived from its name. */
 export type ThumbnailKind = 'image' | 'video'
 
+/** Pixels of the squares into which thumbnails fit: for lists, and for screens. */
+export const thumbnailSizes = [256, 1024] as const
+export type ThumbnailSize = (typeof thumbnailSizes)[number]
+
+export interface ThumbnailOptions extends CallOptions {
+  /** By default the first one. The picture of a smaller file is smaller, and a backend may have one size only. */
+  readonly size?: ThumbnailSize | undefined
+}
+
 /** A complete image of a few kilobytes. */
 export interface Thumbnail {
   /** Media type. */

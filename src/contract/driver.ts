@@ -100,7 +100,7 @@ export interface Driver extends Partial<types.ResumableUploads>, Partial<types.L
    * A small picture of a file of this kind, one of the trait `thumbnails`. Rejects with `unsupported` if no thumbnail
    * can be made of this file and the file may be shown instead, and with `invalid` if the file is corrupt or too large.
    */
-  thumbnail?(path: Path, kind: types.ThumbnailKind, options?: call.CallOptions): Promise<types.Thumbnail>
+  thumbnail?(path: Path, kind: types.ThumbnailKind, options?: types.ThumbnailOptions): Promise<types.Thumbnail>
   /** How much space the backend has, and how much of it is used. */
   usage?(options?: call.CallOptions): Promise<types.Usage>
 

@@ -40,8 +40,8 @@ import { openCore, type Core, type GatewayOptions } from './core.js'
 
 /** Maximum number of concurrent searches of all users. Others wait. */
 const maxSearches = 8
-/** Maximum number of concurrent thumbnails of all users. Others wait. */
-const maxThumbnails = 16
+/** Maximum number of thumbnails of all users that are read, made, or wait for a decoder. Others wait. */
+const maxThumbnails = 64
 
 /** The storages, and what excludes, completes and undoes changes of them. */
 interface Storages {

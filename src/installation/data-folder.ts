@@ -22,7 +22,7 @@ export const auditFolder = 'audit'
 /** The gateway's own folders. The data folder must exist. Its database is next to the protected ones. */
 export async function gatewayFolders(folder: string): Promise<GatewayFolders> {
   const data = await realpath(folder)
-  const names = ['ssh', 'spool', temporaryDownloads, 'rclone', backupFolder, auditFolder]
+  const names = ['ssh', 'spool', temporaryDownloads, 'rclone', 'thumbnails', backupFolder, auditFolder]
   return { data, protectedPaths: names.map((name) => join(data, name)) }
 }
 

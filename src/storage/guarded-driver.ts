@@ -18,6 +18,7 @@ import type {
   RemoveDownloadOptions,
   Thumbnail,
   ThumbnailKind,
+  ThumbnailOptions,
   Upload,
   UploadPlan,
   Usage,
@@ -193,7 +194,7 @@ export class GuardedDriver implements Required<Omit<Driver, 'traits'>> {
     return this.#call('directUrl', 'direct URL', path, options, (driver) => driver.directUrl(path, options))
   }
 
-  thumbnail(path: Path, kind: ThumbnailKind, options?: CallOptions): Promise<Thumbnail> {
+  thumbnail(path: Path, kind: ThumbnailKind, options?: ThumbnailOptions): Promise<Thumbnail> {
     return this.#call('thumbnail', 'make thumbnail', path, options, (driver) => driver.thumbnail(path, kind, options))
   }
 

@@ -19,6 +19,7 @@ import type {
   RemoveDownloadOptions,
   Thumbnail,
   ThumbnailKind,
+  ThumbnailOptions,
   Usage,
   WritableFile,
 } from '../contract/capabilities.js'
@@ -345,7 +346,7 @@ export class Storage {
   }
 
   /** As `Driver.thumbnail`; undefined if none can be made of this file. */
-  thumbnail(path: Path, kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail | undefined> {
+  thumbnail(path: Path, kind: ThumbnailKind, options: ThumbnailOptions = {}): Promise<Thumbnail | undefined> {
     return undefinedIfUnsupported(this.#driver.thumbnail(path, kind, options))
   }
 

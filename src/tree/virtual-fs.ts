@@ -14,6 +14,7 @@ import type {
   OpenMode,
   Thumbnail,
   ThumbnailKind,
+  ThumbnailOptions,
   UrlClient,
   Usage,
 } from '../contract/capabilities.js'
@@ -235,13 +236,21 @@ export class VirtualFs {
     )
   }
 
-  /** Undefined if no thumbnail can be made of this file. Rejects with `invalid` as `Driver.thumbnail` does. */
-  thumbnail(path: Path, kind: ThumbnailKind, options: AccessOptions = {}): Promise<Thumbnail | undefined> {
+  /**
+   * Undefined if no thumbnail can be made of this file. Rejects with `invalid` as `Driver.thumbnail` does. `size`: as
+   * that of the driver.
+   */
+  thumbnail(
+    path: Path,
+    kind: ThumbnailKind,
+    options: AccessOptions & Pick<ThumbnailOptions, 'size'> = {},
+  ): Promise<Thumbnail | undefined> {
     const { thumbnails } = this.#access.dependencies
     const { holder } = this.#access.principal
+    const { size } = options
     return this.#reading('make thumbnail', 'read', path, options, ({ storage, inner }) =>
       this.#access.untilRevoked(options, (signal) =>
-        thumbnails.run(holder, () => storage.thumbnail(inner, kind, { signal }), signal),
+        thumbnails.run(holder, () => storage.thumbnail(inner, kind, { signal, holder, size }), signal),
       ),
     )
   }

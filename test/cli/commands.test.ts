@@ -422,7 +422,7 @@ void t.test('storage edit, disable and enable take effect in a running daemon', 
   const protocol = await connectHttp({ url, davUrl: '', sftpPort: 0 }, { username: 'admin', password: adminPassword })
   t.same(await protocol.names('/disk'), ['here.txt'])
   const stored = async () => (await gateway.store.storages.all()).find(({ mountPath }) => mountPath === '/disk')
-  t.match(await stored(), { remark: 'mended', addition: /"thumbnail":false/ }, 'other options stay')
+  t.match(await stored(), { remark: 'mended', addition: /"thumbnail":true/ }, 'other options stay')
 
   t.match(await tidegate(['storage', 'disable', '/disk', ...data]), { status: 0, out: '/disk is disabled\n' })
   t.ok(await until(async () => !(await protocol.names('/')).includes('disk')))

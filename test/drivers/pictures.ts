@@ -7,9 +7,8 @@ const run = promisify(execFile)
 
 type Format = 'jpeg' | 'png' | 'webp' | 'gif' | 'tiff' | 'avif'
 
-/** An image of a single color. */
-export function image(format: Format, width: number, height: number): Promise<Buffer> {
-  const background = { r: 200, g: 30, b: 30 }
+/** An image of a single color, by default red. */
+export function image(format: Format, width: number, height: number, background = '#c81e1e'): Promise<Buffer> {
   return sharp({ create: { width, height, channels: 3, background } })
     .toFormat(format)
     .toBuffer()

@@ -67,7 +67,7 @@ if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 if [ "$1" = purge ]; then
   data=/var/lib/tidegate
   if [ -d "$data" ]; then
-    for name in data.db data.db-wal data.db-shm search.db search.db-wal search.db-shm daemon.pid ssh spool rclone backups temp; do
+    for name in data.db data.db-wal data.db-shm search.db search.db-wal search.db-shm daemon.pid ssh spool rclone thumbnails backups temp; do
       rm -rf "\${data:?}/$name"
     done
     rm -rf "$data"/.tidegate-scratch-*
@@ -114,6 +114,7 @@ Architecture: ${architecture.debian}
 Maintainer: Tidegate <tidegate@localhost>
 Installed-Size: ${size}
 Depends: libc6 (>= ${libc}), libstdc++6, systemd | systemd-standalone-sysusers, procps
+Suggests: ffmpeg
 Section: net
 Priority: optional
 Description: storage gateway: one tree, served over HTTP, WebDAV and SFTP

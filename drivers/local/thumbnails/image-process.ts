@@ -1,48 +1,40 @@
 /**
- * A child process that creates thumbnails of images, so that a malicious file that exploits a decoder does not reach
- * the daemon. The image is received in chunks, one message each; the response is one message.
+ * A child process that creates thumbnails of images, one at a time, so that a malicious file that exploits a decoder
+ * does not reach the daemon. The image is received in chunks, one message each; the response is one message.
  */
-import { writeFileSync } from 'node:fs'
 
-/** A message to the process: a chunk of an image, its end, or its cancellation. */
-export interface ImageRequest {
-  readonly id: number
-  /** Absent: the image is complete or canceled. */
-  readonly chunk?: Uint8Array
-  /** Whether the request was canceled. */
-  readonly canceled?: boolean
-}
+/** The messages of one request, in this order. The first one ends an incomplete request. */
+export type ImageRequest =
+  /** Bytes of the image that follows. */
+  | { readonly length: number }
+  | { readonly chunk: Uint8Array }
+  /** The image is complete. The picture fits into a square of so many pixels. */
+  | { readonly size: number }
 
 export type ImageResponse =
-  | { readonly ready: boolean }
-  | { readonly id: number; readonly picture: Uint8Array }
-  | { readonly id: number; readonly fault: string }
+  | { readonly ready: true }
+  /** The library does not work on this system. */
+  | { readonly ready: false; readonly fault: string }
+  | { readonly picture: Uint8Array }
+  | { readonly fault: string }
 
-/** Width of a thumbnail in pixels. */
-const width = 144
-/** Maximum height of a thumbnail in pixels. */
-const maxHeight = 10 * width
 /** Maximum number of pixels of an image. Larger ones are rejected. */
 const maxPixels = 100_000_000
-/** Images with more pixels may take hundreds of megabytes to decode. They are decoded one at a time. */
-const largePixels = 16_000_000
 /** Seconds that decoding may take. */
 const decodeTimeout = 10
-
-interface ImageSize {
-  readonly width: number
-  readonly height: number
-}
+/** A photo of 256 pixels has about 10 kB. */
+const quality = 80
+/** How much time the encoder takes, of 0 to 6. More saves little. */
+const effort = 2
 
 /**
  * The part of the library that is used. Declared here, because the library is optional and may be missing when this
  * file is compiled.
  */
 interface Image {
-  metadata(): Promise<{ readonly autoOrient: ImageSize }>
-  resize(size: ImageSize & { readonly fit: 'fill'; readonly kernel: 'lanczos3' }): Image
+  resize(size: { width: number; height: number; fit: 'inside'; withoutEnlargement: boolean }): Image
   timeout(limit: { seconds: number }): Image
-  png(): Image
+  webp(options: { quality: number; effort: number }): Image
   toBuffer(): Promise<Uint8Array>
 }
 interface ImageLibrary {
@@ -55,12 +47,6 @@ interface ImageLibrary {
 const library = 'sharp' as string
 
 async function main(): Promise<void> {
-  try {
-    // If memory runs out, the system kills this process first.
-    writeFileSync('/proc/self/oom_score_adj', '1000')
-  } catch {
-    // Not supported, or not permitted, on this system.
-  }
   const send = (message: ImageResponse) => process.send?.(message)
   const { default: sharp } = (await import(library)) as { readonly default: ImageLibrary }
   // Only decoders of raster images. Others may read more files, or run scripts.
@@ -70,37 +56,40 @@ async function main(): Promise<void> {
   sharp.cache(false)
   sharp.concurrency(1)
 
-  let lastLarge: Promise<unknown> = Promise.resolve()
-  const createThumbnail = async (bytes: Uint8Array): Promise<Uint8Array> => {
-    const image = sharp(bytes, { limitInputPixels: maxPixels, failOn: 'error', autoOrient: true })
-    const { autoOrient } = await image.metadata()
-    const height = Math.round((width * autoOrient.height) / autoOrient.width)
-    const size = { width, height: Math.min(Math.max(height, 1), maxHeight) }
-    const resized = image.resize({ ...size, fit: 'fill', kernel: 'lanczos3' })
-    const decode = () => resized.timeout({ seconds: decodeTimeout }).png().toBuffer()
-    if (autoOrient.width * autoOrient.height <= largePixels) return decode()
-    const decoded = lastLarge.then(decode)
-    lastLarge = decoded.catch(() => undefined)
-    return decoded
-  }
-  const received = new Map<number, Uint8Array[]>()
-  process.on('message', ({ id, chunk: piece, canceled: dropped }: ImageRequest) => {
-    const chunks = received.get(id) ?? []
-    if (piece) {
-      received.set(id, [...chunks, piece])
-      return
+  const createThumbnail = (bytes: Uint8Array, size: number): Promise<Uint8Array> =>
+    // The result has neither the metadata of the file, such as its place, nor its color profile.
+    sharp(bytes, { limitInputPixels: maxPixels, failOn: 'error', autoOrient: true })
+      .resize({ width: size, height: size, fit: 'inside', withoutEnlargement: true })
+      .timeout({ seconds: decodeTimeout })
+      .webp({ quality, effort })
+      .toBuffer()
+  let image = Buffer.alloc(0)
+  let received = 0
+  process.on('message', (request: ImageRequest) => {
+    if ('length' in request) {
+      image = Buffer.allocUnsafeSlow(request.length)
+      received = 0
+    } else if ('chunk' in request) {
+      image.set(request.chunk, received)
+      received += request.chunk.length
+    } else {
+      const bytes = image.subarray(0, received)
+      image = Buffer.alloc(0)
+      createThumbnail(bytes, request.size).then(
+        (picture) => send({ picture }),
+        (error: unknown) => send({ fault: messageOf(error) }),
+      )
     }
-    received.delete(id)
-    if (dropped === true) return
-    createThumbnail(Buffer.concat(chunks)).then(
-      (picture) => send({ id, picture }),
-      (error: unknown) => send({ id, fault: error instanceof Error ? error.message : 'unknown' }),
-    )
   })
-  process.on('disconnect', () => process.exit())
+  // At once: a decoder that hangs would keep the process.
+  process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
   send({ ready: true })
 }
 
-main().catch(() => {
-  process.send?.({ ready: false } satisfies ImageResponse, () => process.exit())
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown'
+}
+
+main().catch((error: unknown) => {
+  process.send?.({ ready: false, fault: messageOf(error) } satisfies ImageResponse, () => process.exit())
 })

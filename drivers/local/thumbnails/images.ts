@@ -1,9 +1,10 @@
-/** Creates thumbnails of images in a child process, which all mounts share and which runs while there is work. */
-import { fork, type ChildProcess } from 'node:child_process'
+/** Creates thumbnails of images in child processes, which all mounts share and which run while there is work. */
+import type { ChildProcess } from 'node:child_process'
+import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import PQueue from 'p-queue'
 import { GatewayError, toGatewayError } from '../../../src/base/errors.js'
 import type { ImageResponse, ImageRequest } from './image-process.js'
+import { spawnLimited } from './limited-process.js'
 
 /** An open file. */
 export interface OpenedFile {
@@ -11,113 +12,110 @@ export interface OpenedFile {
   readonly size: number
   /** Resolves to the number of bytes read; fewer than requested only at the end of the file. */
   read(into: Buffer, position: number): Promise<number>
+  /** Identifies the file and its content as they are now; see `revisionOf`. */
+  revision(): Promise<string>
   close(): Promise<void>
 }
 
 /** Maximum size of an image file in bytes. */
 const maxFileSize = 64 * 1024 * 1024
+/** Maximum size in bytes of a file that browsers show as it is. */
+const maxShownSize = 1024 * 1024
 const chunkSize = 256 * 1024
-/** Maximum number of images that are decoded concurrently, for all mounts. */
-const maxConcurrent = 4
 
-/** Milliseconds until the process must be ready. */
-const startTimeout = 20_000
-/**
- * Milliseconds for one image. More than the decoder may take for all concurrent ones, since large ones are decoded one
- * at a time.
- */
-const requestTimeout = 45_000
+/** Milliseconds until a process must be ready. */
+const startTimeout = 60_000
+/** Milliseconds to send and decode one image. The decoder has a shorter timeout, which it may not keep. */
+const requestTimeout = 20_000
+/** Milliseconds after which a process without work is ended. */
 const idleTimeout = 10_000
+/** Seconds of processor time of one process. */
+const processorTime = 3600
 
 const program = fileURLToPath(new URL('./image-process.js', import.meta.url))
 
 interface Pending {
   resolve(picture: Buffer): void
   reject(error: GatewayError): void
-  readonly timer: NodeJS.Timeout
 }
+
+/** The processes without work. */
+const idle = new Set<ImageProcess>()
+/** Why the library does not work on this system, once that is known. */
+let libraryFault: string | undefined
 
 class ImageProcess {
   readonly #child: ChildProcess
-  readonly #pending = new Map<number, Pending>()
-  #lastId = 0
+  readonly #ready: Promise<void>
+  #pending: Pending | undefined
   #idleTimer: NodeJS.Timeout | undefined
-  /** Rejects with `unavailable` if the process cannot decode images on this system. */
-  readonly ready: Promise<void>
+  #hasEnded = false
 
-  constructor(private readonly onEnded: () => void) {
-    // The environment of the daemon may contain secrets.
-    this.#child = fork(program, [], { serialization: 'advanced', stdio: 'ignore', execArgv: [], env: {} })
-    this.ready = new Promise((resolve, reject) => {
-      const fail = () => reject(new GatewayError('unavailable', { reason: 'images cannot be decoded here' }))
-      const timer = setTimeout(() => {
-        this.#child.kill('SIGKILL')
-        fail()
-      }, startTimeout)
-      this.#child.on('message', (message) => {
-        const answer = message as ImageResponse
-        if (!('ready' in answer)) this.#handleResponse(answer)
-        else if (answer.ready) resolve()
-        else fail()
-        clearTimeout(timer)
-      })
-      this.#child.once('error', fail)
-      this.#child.once('exit', () => {
-        clearTimeout(timer)
-        fail()
-        onEnded()
-        for (const id of this.#pending.keys()) {
-          const reason = 'no thumbnail can be made of this image: it broke the decoder'
-          this.#takePending(id)?.reject(new GatewayError('invalid', { reason }))
-        }
-      })
+  constructor() {
+    this.#child = spawnLimited(process.execPath, [program], {
+      processorTime,
+      env: { UV_THREADPOOL_SIZE: '1' },
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      serialization: 'advanced',
     })
+    this.#ready = new Promise((resolve, reject) => {
+      const timer = setTimeout(() => this.#end(), startTimeout)
+      this.#child.on('message', (message) => {
+        clearTimeout(timer)
+        const response = message as ImageResponse
+        if (!('ready' in response)) this.#respond(response)
+        else if (response.ready) resolve()
+        else libraryFault = response.fault
+      })
+      const onEnd = (cause?: Error) => {
+        clearTimeout(timer)
+        this.#hasEnded = true
+        idle.delete(this)
+        reject(notUsable(cause))
+        this.#settle(invalidImage(': it broke the decoder'))
+      }
+      this.#child.once('error', onEnd)
+      this.#child.once('exit', () => onEnd())
+    })
+    this.#ready.catch(() => undefined)
     // The daemon can exit while the process is idle. The process exits with the daemon.
     this.#child.unref()
     this.#child.channel?.unref()
-    this.ready.then(
-      () => this.#startIdleTimer(),
-      () => undefined,
-    )
   }
 
-  async make(file: OpenedFile): Promise<Buffer> {
-    await this.ready
-    const id = ++this.#lastId
+  /** One call at a time. The file must stay open until the promise settles. */
+  async make(file: OpenedFile, size: number): Promise<Buffer> {
     clearTimeout(this.#idleTimer)
-    const made = new Promise<Buffer>((resolve, reject) => {
-      // The decoders have a shorter timeout. A process that exceeds this one is killed.
-      const timer = setTimeout(() => {
-        this.#takePending(id)?.reject(
-          new GatewayError('timeout', { reason: 'a thumbnail of this image takes too long' }),
-        )
-        this.#child.kill('SIGKILL')
-      }, requestTimeout)
-      this.#pending.set(id, { resolve, reject, timer })
-    })
-    this.#sendFile(id, file).catch((error: unknown) => {
-      this.#takePending(id)?.reject(toGatewayError(error))
-      void this.#send({ id, canceled: true })
-    })
-    return made
+    await this.#ready
+    const timer = setTimeout(() => {
+      this.#settle(tooSlow())
+      this.#end()
+    }, requestTimeout)
+    const made = new Promise<Buffer>((resolve, reject) => (this.#pending = { resolve, reject }))
+    const sent = this.#sendFile(file, size).catch((error: unknown) => this.#settle(toGatewayError(error)))
+    try {
+      return await made
+    } finally {
+      await sent
+      clearTimeout(timer)
+      this.#rest()
+    }
   }
 
   /** Sends the file in chunks, so that only one of them is in memory here. */
-  async #sendFile(id: number, file: OpenedFile): Promise<void> {
+  async #sendFile(file: OpenedFile, size: number): Promise<void> {
+    await this.#send({ length: file.size })
     const buffer = Buffer.allocUnsafeSlow(Math.min(file.size, chunkSize))
-    for (let position = 0; position < file.size && this.#pending.has(id);) {
-      const bytes = await file.read(buffer, position)
+    for (let position = 0; position < file.size && this.#pending;) {
+      const bytes = await file.read(buffer.subarray(0, file.size - position), position)
       if (bytes === 0) break
-      await this.#send({ id, chunk: buffer.subarray(0, bytes) })
+      await this.#send({ chunk: buffer.subarray(0, bytes) })
       position += bytes
     }
-    await this.#send({ id })
+    await this.#send({ size })
   }
 
-  /**
-   * Resolves also if the message cannot be sent: the process has ended or is about to, and its exit rejects all pending
-   * requests.
-   */
+  /** Resolves also if the message cannot be sent: the process has ended or is about to, which settles the request. */
   #send(request: ImageRequest): Promise<void> {
     return new Promise((resolve) => {
       this.#child.send(request, () => {
@@ -126,82 +124,89 @@ class ImageProcess {
     })
   }
 
-  #handleResponse(answer: Exclude<ImageResponse, { ready: boolean }>): void {
-    const request = this.#takePending(answer.id)
-    if ('picture' in answer) {
-      request?.resolve(Buffer.from(answer.picture))
+  #respond(response: Exclude<ImageResponse, { ready: boolean }>): void {
+    if ('picture' in response) {
+      this.#settle(Buffer.from(response.picture))
       return
     }
-    const timedOut = /timeout/i.test(answer.fault)
-    const reason = timedOut ? 'a thumbnail of this image takes too long' : 'no thumbnail can be made of this image'
-    request?.reject(new GatewayError(timedOut ? 'timeout' : 'invalid', { reason, cause: new Error(answer.fault) }))
+    const cause = new Error(response.fault)
+    this.#settle(/timeout/i.test(response.fault) ? tooSlow(cause) : invalidImage('', cause))
   }
 
-  #takePending(id: number): Pending | undefined {
-    const request = this.#pending.get(id)
-    this.#pending.delete(id)
-    clearTimeout(request?.timer)
-    this.#startIdleTimer()
-    return request
+  #settle(result: Buffer | GatewayError): void {
+    const pending = this.#pending
+    this.#pending = undefined
+    if (result instanceof GatewayError) pending?.reject(result)
+    else pending?.resolve(result)
   }
 
-  /** Terminates the process when it has been idle for a while. */
-  #startIdleTimer(): void {
-    clearTimeout(this.#idleTimer)
-    if (this.#pending.size > 0) return
-    this.#idleTimer = setTimeout(() => {
-      // No further request may use this process.
-      this.onEnded()
-      this.#child.kill()
-    }, idleTimeout).unref()
+  /** Leaves the process to the next image, or ends it if there is none for a while. */
+  #rest(): void {
+    if (this.#hasEnded) return
+    idle.add(this)
+    this.#idleTimer = setTimeout(() => this.#end(), idleTimeout).unref()
+  }
+
+  #end(): void {
+    this.#hasEnded = true
+    idle.delete(this)
+    this.#child.kill('SIGKILL')
   }
 }
 
-let running: ImageProcess | undefined
-let isUsable: Promise<boolean> | undefined
-
-function imageProcess(): ImageProcess {
-  if (running) return running
-  const started: ImageProcess = new ImageProcess(() => {
-    if (running === started) running = undefined
-  })
-  running = started
-  return started
+function invalidImage(detail: string, cause?: Error): GatewayError {
+  return new GatewayError('invalid', { reason: `no thumbnail can be made of this image${detail}`, cause })
 }
 
-/** Whether the image library is installed and usable. Checked once for all mounts. */
-export function canMakeImages(): Promise<boolean> {
-  isUsable ??= imageProcess().ready.then(
-    () => true,
-    () => false,
-  )
-  return isUsable
+function tooSlow(cause?: Error): GatewayError {
+  return new GatewayError('timeout', { reason: 'a thumbnail of this image takes too long', cause })
 }
 
-const queue = new PQueue({ concurrency: maxConcurrent })
+function notUsable(failure?: Error): GatewayError {
+  const cause = libraryFault === undefined ? failure : new Error(libraryFault)
+  return new GatewayError('unavailable', { reason: 'images cannot be decoded here', cause })
+}
+
+/** Whether the image library is installed. */
+export function hasImageLibrary(): boolean {
+  try {
+    createRequire(import.meta.url).resolve('sharp')
+    return true
+  } catch {
+    return false
+  }
+}
 
 /**
- * Creates a PNG thumbnail. Rejects with `unsupported` for formats that are not decoded, with `invalid` for broken or
- * too large images, and with `timeout`. The file must stay open until the promise settles.
+ * Creates a WebP that fits into a square of `size` pixels. Rejects with `unsupported` for small files of formats that
+ * are not decoded, with `invalid` for other ones and for broken or too large images, with `timeout`, and with
+ * `unavailable` if images cannot be decoded on this system. The file must stay open until the promise settles.
  */
-export async function imageThumbnail(file: OpenedFile): Promise<Buffer> {
+export async function imageThumbnail(file: OpenedFile, size: number): Promise<Buffer> {
   const head = Buffer.alloc(Math.min(file.size, headSize))
   await file.read(head, 0)
-  if (!isDecodable(head)) throw new GatewayError('unsupported', { reason: 'no thumbnails are made of such images' })
+  if (!isDecodable(head)) {
+    const code = file.size <= maxShownSize ? 'unsupported' : 'invalid'
+    throw new GatewayError(code, { reason: 'no thumbnails are made of such images' })
+  }
   if (file.size > maxFileSize) throw new GatewayError('invalid', { reason: 'this image is too large for a thumbnail' })
-  return queue.add(() => imageProcess().make(file))
+  if (libraryFault !== undefined) throw notUsable()
+  const [waiting = new ImageProcess()] = idle
+  idle.delete(waiting)
+  return waiting.make(file, size)
 }
 
 const headSize = 64
 
 /**
  * Whether a file that starts with these bytes has a format that is decoded. Other formats, such as vector graphics and
- * icons, are displayed by browsers directly, and their decoders are not safe with malicious files.
+ * icons, are displayed by browsers directly, and their decoders are not safe with malicious files. Whether HEIC is
+ * decoded depends on how the library was built.
  */
 function isDecodable(head: Buffer): boolean {
   const text = head.toString('latin1')
   if (text.startsWith('RIFF')) return text.startsWith('WEBP', 8)
-  if (text.startsWith('ftyp', 4)) return /avi[fs]/.test(text.slice(8))
+  if (text.startsWith('ftyp', 4)) return /avi[fs]|hei[cx]|mif1/.test(text.slice(8))
   const digits = head.toString('hex')
   return signatures.some((signature) => digits.startsWith(signature))
 }

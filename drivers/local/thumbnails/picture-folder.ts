@@ -7,40 +7,45 @@ import { mkdir, open, readFile, rename, rm, stat, opendir, utimes } from 'node:f
 import { join } from 'node:path'
 import type { DriverLog } from '../../../src/base/log.js'
 
-/** Default limit of the cache in bytes. The least recently used thumbnails are removed first. */
+/** Default limit of a folder in bytes. The least recently used thumbnails are removed first. */
 const defaultCapacity = 1024 * 1024 * 1024
 /** A sweep removes thumbnails until this fraction of the limit is used. */
 const sweepTarget = 0.9
-const writesBetweenSweeps = 1000
+/** The first write, and then each time that so much of the limit was written, starts a sweep. */
+const writtenBetweenSweeps = 0.05
 const day = 24 * 3_600_000
-const pictureName = /^tidegate_thumb_[\da-f]{64}\.png$/
+/** Names of earlier versions ended with .png. */
+const prefix = 'tidegate_thumb_'
+const pictureName = /^tidegate_thumb_[\da-f]{64}$/
 
-interface ThumbnailCacheOptions {
-  /** Absolute path; created if missing. */
-  readonly folder: string
-  readonly log: DriverLog
-  /** Limit in bytes; default: 1 GiB. */
-  readonly capacity?: number | undefined
-}
+/** The caches of this process, by their folders: storages with the same folder share one. */
+const caches = new Map<string, ThumbnailCache>()
 
 export class ThumbnailCache {
   readonly #folder: string
   readonly #log: DriverLog
   readonly #capacity: number
-  #writes = 0
+  #unswept = Infinity
   #sweepInProgress: Promise<void> | undefined
   #hasWarned = false
 
-  constructor({ folder, log, capacity = defaultCapacity }: ThumbnailCacheOptions) {
+  /** `folder`: an absolute path, created if missing. `capacity`: the limit in bytes. */
+  constructor(folder: string, log: DriverLog, capacity = defaultCapacity) {
     this.#folder = folder
     this.#log = log
     this.#capacity = capacity
-    this.sweep()
+  }
+
+  /** The cache in this folder, of this process. */
+  static in(folder: string, log: DriverLog): ThumbnailCache {
+    const cache = caches.get(folder) ?? new ThumbnailCache(folder, log)
+    caches.set(folder, cache)
+    return cache
   }
 
   #fileOf(key: string): string {
     const digest = createHash('sha256').update(key).digest('hex')
-    return join(this.#folder, digest.slice(0, 2), `tidegate_thumb_${digest}.png`)
+    return join(this.#folder, digest.slice(0, 2), `${prefix}${digest}`)
   }
 
   async get(key: string): Promise<Buffer | undefined> {
@@ -70,18 +75,20 @@ export class ThumbnailCache {
         await handle.close()
       }
       await rename(temporary, file)
-      if (++this.#writes % writesBetweenSweeps === 0) this.sweep()
+      this.#unswept += picture.length
+      if (this.#unswept > this.#capacity * writtenBetweenSweeps) this.#startSweep()
     } catch (error) {
-      if (!this.#hasWarned) this.#log.warn({ err: error }, 'cannot write thumbnails to thumb_cache_folder')
+      if (!this.#hasWarned) this.#log.warn({ err: error }, `cannot write thumbnails to ${this.#folder}`)
       this.#hasWarned = true
       await rm(temporary, { force: true }).catch(() => undefined)
     }
   }
 
   /** Starts a sweep in the background, unless one is running. */
-  sweep(): void {
+  #startSweep(): void {
+    this.#unswept = 0
     this.#sweepInProgress ??= this.#sweep()
-      .catch((error: unknown) => this.#log.debug({ err: error }, 'cannot sweep thumb_cache_folder'))
+      .catch((error: unknown) => this.#log.debug({ err: error }, `cannot sweep ${this.#folder}`))
       .finally(() => {
         this.#sweepInProgress = undefined
       })
@@ -93,12 +100,12 @@ export class ThumbnailCache {
     for await (const group of await opendir(this.#folder)) {
       if (!group.isDirectory() || !/^[\da-f]{2}$/.test(group.name)) continue
       for await (const { name } of await opendir(join(this.#folder, group.name))) {
-        if (!name.startsWith('tidegate_thumb_')) continue
+        if (!name.startsWith(prefix)) continue
         const file = join(this.#folder, group.name, name)
         const stats = await stat(file).catch(() => undefined)
         if (!stats) continue
         if (!pictureName.test(name)) {
-          // A temporary file of a killed process.
+          // A temporary file of a killed process, or a thumbnail of an earlier version.
           if (Date.now() - stats.mtimeMs > day) await rm(file, { force: true })
           continue
         }
@@ -116,7 +123,7 @@ export class ThumbnailCache {
   }
 
   /** Resolves when no sweep is running. */
-  async close(): Promise<void> {
+  async swept(): Promise<void> {
     await this.#sweepInProgress
   }
 }

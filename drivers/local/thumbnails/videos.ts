@@ -1,9 +1,9 @@
 /** Creates thumbnails of videos with the programs `ffprobe` and `ffmpeg`. Each is run once per file. */
-import { spawn } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { GatewayError } from '../../../src/base/errors.js'
+import { spawnLimited } from './limited-process.js'
 
 /** Position of the frame: in seconds, or as a fraction of the duration. */
 export interface VideoPosition {
@@ -13,6 +13,8 @@ export interface VideoPosition {
 
 /** Milliseconds that one program may run. */
 const runTimeout = 10_000
+/** Seconds of processor time of one program. */
+const processorTime = 10
 const maxOutput = 4 * 1024 * 1024
 /** Maximum number of pixels of one frame. */
 const maxPixels = 100_000_000
@@ -27,7 +29,18 @@ const containers = [
 const input = process.platform === 'linux' ? 'file:/proc/self/fd/3' : 'file:/dev/fd/3'
 const inputLimits = ['-protocol_whitelist', 'file', '-format_whitelist', containers, '-max_pixels', String(maxPixels)]
 
-const scale = "scale=w=144:h='clip(round(144/dar),1,1440)':flags=lanczos,setsar=1"
+/** Quality of the JPEG, from 2 (best) to 31. */
+const quality = 4
+
+/**
+ * A filter that lets a frame fit into a square of so many pixels. A smaller frame keeps its size. `dar`: width by
+ * height of what is shown, which differs from that of the pixels if these are not square.
+ */
+function scaleTo(size: number): string {
+  const longer = `min(${size},max(iw*sar,ih))`
+  const [width, height] = ['dar', '1/dar'].map((part) => `'max(1,round(${longer}*min(1,${part})))'`)
+  return `scale=w=${width}:h=${height}:flags=lanczos,setsar=1`
+}
 
 /** Parses a percentage from `0%` to `100%`, or seconds. Undefined for anything else. */
 export function parsePosition(text: string): VideoPosition | undefined {
@@ -54,13 +67,21 @@ async function isInstalled(program: string): Promise<boolean> {
   return (await Promise.all(found)).some(Boolean)
 }
 
-/** Creates a PNG thumbnail. Rejects with `invalid` if the file is not a video, with `timeout`, and with `aborted`. */
-export async function videoThumbnail(fd: number, position: VideoPosition, signal: AbortSignal): Promise<Buffer> {
+/**
+ * Creates a JPEG that fits into a square of `size` pixels. Rejects with `invalid` if the file is not a video, with
+ * `timeout`, and with `aborted`.
+ */
+export async function videoThumbnail(
+  fd: number,
+  position: VideoPosition,
+  size: number,
+  signal: AbortSignal,
+): Promise<Buffer> {
   const seconds = position.seconds ?? (position.fraction ?? 0) * (await durationOf(fd, signal))
-  const picture = await frameAt(fd, seconds, signal)
+  const picture = await frameAt(fd, seconds, size, signal)
   if (picture.length > 0) return picture
   // The video is shorter than its metadata states: uses the first frame.
-  const first = seconds > 0 ? await frameAt(fd, 0, signal) : picture
+  const first = seconds > 0 ? await frameAt(fd, 0, size, signal) : picture
   if (first.length > 0) return first
   throw invalidVideo()
 }
@@ -74,12 +95,14 @@ async function durationOf(fd: number, signal: AbortSignal): Promise<number> {
   return Number.isFinite(duration) && duration > 0 ? duration : 0
 }
 
-/** The frame as PNG; empty if there is none. */
-async function frameAt(fd: number, seconds: number, signal: AbortSignal): Promise<Buffer> {
-  const inputArgs = [...inputLimits, '-threads', '1', '-ss', seconds.toFixed(3)]
-  const outputArgs = ['-frames:v', '1', '-vf', scale, '-threads', '1', '-c:v', 'png', '-f', 'image2pipe', 'pipe:1']
-  const streams = ['-map', '0:v:0', '-an', '-sn', '-dn']
-  const args = ['-v', 'error', '-nostdin', ...inputArgs, '-noaccurate_seek', '-i', input, ...streams, ...outputArgs]
+/** The frame as JPEG; empty if there is none. */
+async function frameAt(fd: number, seconds: number, size: number, signal: AbortSignal): Promise<Buffer> {
+  const inputArgs = [...inputLimits, '-threads', '1', '-ss', seconds.toFixed(3), '-noaccurate_seek', '-i', input]
+  const streams = ['-map', '0:v:0', '-an', '-sn', '-dn', '-map_metadata', '-1']
+  const filters = ['-filter_threads', '1', '-vf', scaleTo(size), '-pix_fmt', 'yuvj420p']
+  const encoder = ['-frames:v', '1', '-threads', '1', '-c:v', 'mjpeg', '-q:v', String(quality)]
+  const outputArgs = [...streams, ...filters, ...encoder, '-f', 'image2pipe', 'pipe:1']
+  const args = ['-v', 'error', '-nostdin', ...inputArgs, ...outputArgs]
   const { output, ok } = await run('ffmpeg', args, fd, signal)
   return ok ? output : Buffer.alloc(0)
 }
@@ -95,12 +118,7 @@ function run(program: string, args: readonly string[], fd: number, signal: Abort
       reject(new GatewayError('aborted'))
       return
     }
-    const child = spawn(program, args, {
-      stdio: ['ignore', 'pipe', 'ignore', fd],
-      cwd: '/',
-      // The environment of the daemon may contain secrets.
-      env: { PATH: process.env.PATH ?? '' },
-    })
+    const child = spawnLimited(program, args, { processorTime, stdio: ['ignore', 'pipe', 'ignore', fd] })
     let failure: GatewayError | undefined
     const stop = (error: GatewayError) => {
       failure ??= error
@@ -123,15 +141,21 @@ function run(program: string, args: readonly string[], fd: number, signal: Abort
       callback()
     }
     child.once('error', (error) => {
-      finish(() =>
-        reject(failure ?? new GatewayError('unavailable', { reason: `${program} cannot be run`, cause: error })),
-      )
+      finish(() => reject(failure ?? notRunnable(program, error)))
     })
     // On `close` instead of `exit`: the program has ended, its output is complete, and the descriptor may be closed.
     child.once('close', (status) => {
+      if (status === missingProgram) failure ??= notRunnable(program)
       finish(() => (failure ? reject(failure) : resolve({ ok: status === 0, output: Buffer.concat(chunks) })))
     })
   })
+}
+
+/** The exit status of `spawnLimited`. */
+const missingProgram = 127
+
+function notRunnable(program: string, cause?: Error): GatewayError {
+  return new GatewayError('unavailable', { reason: `${program} cannot be run`, cause })
 }
 
 function invalidVideo(): GatewayError {

@@ -21,7 +21,7 @@ import { splitDownloadUrl } from './download-url.js'
 import { downloadShared } from './share-download.js'
 import { isShareUpload, uploadShared } from './share-upload.js'
 import { isShareUrl } from './share-url.js'
-import { sendThumbnail } from './thumbnail.js'
+import { asksForThumbnail, sendThumbnail, thumbnailQuery } from './thumbnail.js'
 
 const redirectHeaders = {
   'Referrer-Policy': 'no-referrer',
@@ -70,10 +70,10 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   const signature = query.get('sign')?.replace(/\/$/, '')
   const { address } = api.clientOf(request)
   const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, api.protocol, address))
-  const isThumbnail = query.get('type') === 'thumb'
   // The file is invalid, not the request: 500 instead of 400.
   const answers = { invalid: { code: 500, status: 500 } } as const
-  if (isThumbnail && (await withResponses(answers, () => sendThumbnail(api, request, response, fs, path)))) return
+  const thumbnail = () => sendThumbnail(api, request, response, { fs, path, query })
+  if (asksForThumbnail(query) && (await withResponses(answers, thumbnail))) return
   const route = await routeOf(api, request)
   const redirect = ({ kind, url }: RedirectRoute) => {
     const target = kind === 'direct' ? withParameters(api, url, query) : url
@@ -134,7 +134,7 @@ const shared = {
   }),
   query: z.object({
     sign: z.string().optional().describe('The signature: the field `sign` of the file. Not needed if that is empty.'),
-    type: z.string().optional().describe('`thumb`: the thumbnail of the file, if it has one.'),
+    ...thumbnailQuery,
     d: z.string().optional().describe('If present, with any value, the `down_proxy_url` of the storage is not used.'),
   }),
 } as const
@@ -153,7 +153,7 @@ const shareDownload = {
       .string()
       .optional()
       .describe('The code of the share, if it has one. Default: the header `Password`, which no log has.'),
-    type: z.string().optional().describe('`thumb`: the thumbnail of the file, if it has one.'),
+    ...thumbnailQuery,
   }),
   headers: codeHeader,
   plain: [

@@ -12,7 +12,7 @@ import { parseQuery } from '../api/fields.js'
 import type { HttpApi } from '../api/http-api.js'
 import { openShare } from '../api/visitors.js'
 import { codeOf, parseShareUrl } from './share-url.js'
-import { sendThumbnail } from './thumbnail.js'
+import { asksForThumbnail, sendThumbnail } from './thumbnail.js'
 
 /** A folder is not sent, and a client that asks for one has followed a wrong link. */
 const downloadResponses = { is_folder: { code: 500, status: 404 }, not_folder: { code: 500, status: 404 } } as const
@@ -30,8 +30,8 @@ export async function downloadShared(api: HttpApi, request: IncomingMessage, res
       if (place.kind === 'roots') throw new GatewayError('is_folder')
       if (mode === 'upload') throw new GatewayError(path === root ? 'is_folder' : 'not_found')
       const { fs, name } = place
-      const isThumbnail = query.get('type') === 'thumb'
-      if (isThumbnail && (await sendThumbnail(api, request, response, fs, place.path, name))) return
+      const thumbnail = { fs, path: place.path, query, name }
+      if (asksForThumbnail(query) && (await sendThumbnail(api, request, response, thumbnail))) return
       const url = await directUrl(api, request, fs, place.path)
       if (url === undefined) await sendFile(request, response, { fs, path: place.path, name })
       else response.writeHead(302, { 'Cache-Control': 'no-store', Location: url, 'Content-Length': 0 }).end()

@@ -19,7 +19,7 @@ interface Fixture {
   readonly thumbOf: (name: string) => Promise<string>
 }
 
-async function fixture(t: Test, options: object = { thumbnail: true }, siteUrl = ''): Promise<Fixture> {
+async function fixture(t: Test, options: object = {}, siteUrl = ''): Promise<Fixture> {
   const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-http-thumbnails-'))
   t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
   const served = await serve(t, siteUrl, [folderType])
@@ -37,7 +37,7 @@ async function fixture(t: Test, options: object = { thumbnail: true }, siteUrl =
 }
 
 void t.test('images and videos of a storage that makes thumbnails have thumbnail URLs', async (t) => {
-  const { served, folder, thumbOf } = await fixture(t, { thumbnail: true }, '/sub')
+  const { served, folder, thumbOf } = await fixture(t, {}, '/sub')
   for (const name of ['ä #.png', 'b.txt', 'c.mp3']) await writeFile(join(folder, name), await image('png', 300, 200))
   const sign = served.gateway.signedUrls.sign('/a b/ä #.png' as never)
   const link = `${served.url}/d/a%20b/%C3%A4%20%23.png?type=thumb&sign=${sign}`
@@ -49,14 +49,24 @@ void t.test('images and videos of a storage that makes thumbnails have thumbnail
 
   const response = await fetch(link)
   t.equal(response.status, 200)
-  t.equal(response.headers.get('content-type'), 'image/png')
+  t.equal(response.headers.get('content-type'), 'image/webp')
   t.equal(response.headers.get('x-content-type-options'), 'nosniff')
   t.equal(response.headers.get('content-security-policy'), "sandbox; default-src 'none'")
-  t.match(response.headers.get('content-disposition'), /^attachment; filename="%C3%A4%20%23\.png\.png"/)
-  t.equal(response.headers.get('cache-control'), null)
+  t.match(response.headers.get('content-disposition'), /^attachment; filename="%C3%A4%20%23\.png\.webp"/)
+  t.equal(response.headers.get('cache-control'), 'private, no-cache')
   const bytes = Buffer.from(await response.arrayBuffer())
   t.equal(response.headers.get('content-length'), String(bytes.length))
-  t.same(await looksOf(bytes), [144, 96, 'png'])
+  t.same(await looksOf(bytes), [256, 171, 'webp'])
+  for (const [query, width] of [
+    ['&size=256', 256],
+    ['&size=257', 300],
+    ['&size=99999', 300],
+    ['&size=-1', 256],
+    ['&size=x', 256],
+  ] as const) {
+    const [seen] = await looksOf(Buffer.from(await (await fetch(link + query)).arrayBuffer()))
+    t.equal(seen, width, query)
+  }
 
   const head = await fetch(link, { method: 'HEAD' })
   t.equal(head.headers.get('content-length'), String(bytes.length))
@@ -76,11 +86,24 @@ void t.test('a thumbnail requires a signature like its file', async (t) => {
   await writeFile(join(folder, 'a.png'), await image('png', 300, 200))
   const link = await thumbOf('a.png')
   t.equal((await fetch(link.replace(/&sign=.*/, ''))).status, 401)
-  t.equal((await fetch(link.replace('/d/', '/p/'))).headers.get('content-type'), 'image/png')
+  t.equal((await fetch(link.replace('/d/', '/p/'))).headers.get('content-type'), 'image/webp')
   await served.gateway.settings.set(new Map([['sign_all', 'false']]))
+  t.equal((await fetch(link.replace(/&sign=.*/, ''))).status, 200)
   await served.rule('/a b', { password: 'secret' })
-  t.equal((await fetch(link.replace(/&sign=.*/, ''))).status, 401)
+  t.equal((await fetch(link.replace(/&sign=.*/, ''))).status, 401, 'it was made, and is kept')
   t.equal((await fetch(link)).status, 200)
+  // Whatever becomes of the file, its thumbnail is sent to whom the file is sent.
+  const statuses = async () => {
+    const both = [link, link.replace('type=thumb&', '')].map(async (url) => (await fetch(url)).status)
+    return Promise.all(both)
+  }
+  t.same(await statuses(), [200, 200])
+  await served.gateway.settings.set(new Map([['token', 'x'.repeat(40)]]))
+  t.same(await statuses(), [401, 401])
+  const other = `${link.replace(/sign=.*/, '')}sign=${served.gateway.signedUrls.sign('/a b/a.png' as never)}`
+  t.equal((await fetch(other)).status, 200)
+  await rm(join(folder, 'a.png'))
+  t.equal((await fetch(other)).status, 404)
 })
 
 void t.test('a broken picture gets a page with the reason; another file is sent unchanged', async (t) => {
@@ -101,7 +124,7 @@ void t.test('a broken picture gets a page with the reason; another file is sent 
 })
 
 void t.test('without the option there are no thumbnail URLs, and the parameter type is ignored', async (t) => {
-  const { served, folder, thumbOf } = await fixture(t, {})
+  const { served, folder, thumbOf } = await fixture(t, { thumbnail: false })
   const bytes = await image('png', 300, 200)
   await writeFile(join(folder, 'a.png'), bytes)
   t.equal(await thumbOf('a.png'), '')
@@ -114,7 +137,7 @@ void t.test('a video has a thumbnail', { skip: lacks('ffmpeg', 'ffprobe') }, asy
   const { folder, thumbOf } = await fixture(t)
   await video(join(folder, 'a.mp4'))
   const response = await fetch(await thumbOf('a.mp4'))
-  t.same(await looksOf(Buffer.from(await response.arrayBuffer())), [144, 81, 'png'])
+  t.same(await looksOf(Buffer.from(await response.arrayBuffer())), [256, 144, 'jpeg'])
   await writeFile(join(folder, 'b.mp4'), 'rubbish')
   const broken = await fetch(await thumbOf('b.mp4'))
   t.equal(broken.status, 500)
@@ -122,7 +145,7 @@ void t.test('a video has a thumbnail', { skip: lacks('ffmpeg', 'ffprobe') }, asy
 })
 
 void t.test('many concurrent thumbnail requests are all answered', async (t) => {
-  const { served, folder } = await fixture(t, { thumbnail: true, thumb_concurrency: '3' })
+  const { served, folder } = await fixture(t, { thumb_concurrency: '3' })
   const bytes = await image('jpeg', 1200, 800)
   const names = Array.from({ length: 60 }, (_, n) => `${n}.jpg`)
   await Promise.all(names.map((name) => writeFile(join(folder, name), bytes)))
@@ -134,7 +157,7 @@ void t.test('many concurrent thumbnail requests are all answered', async (t) => 
   leaving.abort()
   await left
   for (const answer of await Promise.all(asked)) {
-    t.same((await looksOf(Buffer.from(await answer.arrayBuffer()))).slice(0, 2), [144, 96])
+    t.same((await looksOf(Buffer.from(await answer.arrayBuffer()))).slice(0, 2), [256, 171])
   }
   t.equal((await fetch(link('59.jpg'))).status, 200, 'a thumbnail whose request was aborted can be requested again')
 })
