@@ -1,8 +1,9 @@
 /** One entry of the grid: a row of a list, or a tile. */
 import { formatSize, formatTime } from '../texts/format.ts'
 import { textsOf } from '../texts/texts.ts'
-import { EntryIcon, Thumbnail } from '../entries/entry-icon.tsx'
+import { EntryIcon } from '../entries/entry-icon.tsx'
 import type { Entry } from '../entries/folder.ts'
+import { Thumbnail } from '../entries/thumbnail.tsx'
 import './grid-row.css'
 
 const texts = textsOf('common', 'files')
