@@ -129,7 +129,7 @@ function TreeRow({ id, node, start, isSelected, onSelect, onToggle }: TreeRowPro
     <div
       id={id}
       role="treeitem"
-      class="tree-row"
+      class="virtual-item tree-row"
       aria-level={node.level}
       aria-posinset={node.position}
       aria-setsize={node.siblings}
