@@ -21,6 +21,8 @@ export interface BrowserOptions {
   readonly height?: number
   /** The language of the browser (BCP 47). */
   readonly locale?: string
+  /** Whether it is a device with a screen that is touched, and without a mouse. */
+  readonly touch?: boolean
 }
 
 /** A page of the browser, and what it complained about. */
@@ -49,13 +51,15 @@ async function launch(): Promise<Browser> {
 
 /** A page with cookies and storage of its own. Shows nothing yet. */
 export async function openPage(browser: Browser, url: string, options: BrowserOptions = {}): Promise<ConsolePage> {
-  const { colors = 'light', width = 1280, height = 800, locale = 'en-US' } = options
+  const { colors = 'light', width = 1280, height = 800, locale = 'en-US', touch = false } = options
   const context = await browser.newContext({
     baseURL: url,
     locale,
     colorScheme: colors,
     viewport: { width, height },
     acceptDownloads: true,
+    hasTouch: touch,
+    isMobile: touch,
   })
   context.setDefaultTimeout(patience)
   const page = await context.newPage()

@@ -170,7 +170,11 @@ export async function visitEveryPage(
           await rowOf(page, 'notes.md', say).getByRole('checkbox').check()
           await check(page, `${address}: a selection`)
         }
-        await button(page, [say(word), row].filter((part) => part !== undefined).join(' ')).click()
+        const opener = button(page, [say(word), row].filter((part) => part !== undefined).join(' '))
+        if (address === '/' && (await opener.count()) === 0) {
+          await button(page, say('More')).click()
+          await page.getByRole('menuitem', { name: say(word), exact: true }).click()
+        } else await opener.click()
         await page.getByRole('dialog').waitFor()
         for (const more of await button(page, say('Every right by itself')).all()) await more.click()
         await check(page, `${address}: ${word} ${row ?? ''}`, 'dialog')

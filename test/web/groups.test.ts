@@ -113,14 +113,14 @@ void t.test('groups and grants', { skip: withoutBrowser }, async (t) => {
 
       await visit(t, site, as('ann'), async (own) => {
         await eventually(t, () => namesShown(own), ['sales'])
-        t.ok(await button(own, 'Upload').isDisabled())
+        await eventually(t, () => button(own, 'Upload').count(), 0)
         await rowOf(own, 'sales').click()
         await rowOf(own, 'payroll').waitFor()
         t.notOk(await button(own, 'Upload').isDisabled(), 'by the grant')
         await rowOf(own, 'plan.txt').getByRole('checkbox').click()
         await own.getByRole('button', { name: 'Download', exact: true, disabled: false }).waitFor()
         for (const name of ['Rename', 'Move', 'Copy', 'Delete']) {
-          t.ok(await button(own, name).isDisabled(), `${name}: no grant allows it, and permissions open no folder`)
+          t.equal(await button(own, name).count(), 0, `${name}: no grant allows it, and permissions open no folder`)
         }
       })
     }),
@@ -196,7 +196,7 @@ void t.test('groups and grants', { skip: withoutBrowser }, async (t) => {
       await rowOf(page, 'photo.png').waitFor()
       t.match(await rowOf(page, 'photo.png').getAttribute('aria-label'), /not readable for you/)
       await rowOf(page, 'photo.png').getByRole('checkbox').click()
-      for (const name of ['Download', 'Link', 'Copy']) t.ok(await button(page, name).isDisabled(), name)
+      for (const name of ['Download', 'Link']) t.ok(await button(page, name).isDisabled(), name)
       await button(page, 'Show as tiles').click()
       await page.locator('.tile').first().waitFor()
       t.equal(await page.locator('.tile img').count(), 0)

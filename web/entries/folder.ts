@@ -4,6 +4,7 @@ import { keepPreviousData, useQueries, useQuery } from '@tanstack/preact-query'
 import { post, type Data } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
 import { queryClient } from '../api/queries.ts'
+import { Right } from '../api/schema.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
 
 export type FolderPage = Data<'/api/fs/list'>
@@ -137,6 +138,20 @@ async function loadNames(path: string, display: Display, from: number, to: numbe
 /** The names of all entries of the folder, in their order. */
 export function allNames(path: string, display: Display): Promise<string[]> {
   return loadNames(path, display, 0, Infinity)
+}
+
+/** The names and attributes of the entries of a page of any folder, in the order of their names. Pages begin with 0. */
+export function listFolder(path: string, page: number, length: number, signal?: AbortSignal): Promise<FolderPage> {
+  return loadPage(path, { ...byName, contains: '' }, page, length, signal ? { signal } : {})
+}
+
+/** Whether the user may write in the folder. Rejects if it cannot be listed. */
+export async function mayWriteIn(path: string): Promise<boolean> {
+  return queryClient.query({
+    queryKey: keys.mayWrite(path),
+    queryFn: async ({ signal }) => (await listFolder(path, 0, 1, signal)).rights.includes(Right.write),
+    staleTime: 30_000,
+  })
 }
 
 /** Has the server read the folder anew from its backend, and shows the result. */

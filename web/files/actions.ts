@@ -3,26 +3,45 @@ import { reporting } from '../components/notices.tsx'
 import { addressOf, inTree, joined } from '../components/places.ts'
 import { isAdmin, isGuest, type Me } from '../session/me.ts'
 import { may } from '../session/permissions.ts'
+import { chooseUploads } from '../uploads/choose-uploads.ts'
+import { clipboardOf, paste, take } from './clipboard.ts'
 import { download } from './download.ts'
 import {
   allNames,
   entryInMemory,
   isAnyUnreadable,
   prefetchFolder,
+  refreshFolder,
   type Display,
   type Entry,
 } from '../entries/folder.ts'
 import type { Source } from '../entries/source.ts'
 import type { Rights } from './rights.ts'
 import { select, selection } from './selection.ts'
+import { isPossible } from './transfer.ts'
 
 /** The actions that ask in a dialog. */
-export type Change = 'newFolder' | 'fromUrls' | 'rename' | 'move' | 'copy' | 'remove' | 'link' | 'share' | 'history'
-export type Action = Change | 'open' | 'download' | 'downloadAll' | 'selectAll' | 'explain'
+export type Change =
+  'newFolder' | 'newFile' | 'fromUrls' | 'rename' | 'move' | 'copy' | 'remove' | 'link' | 'share' | 'history'
+export type Action =
+  | Change
+  | 'open'
+  | 'download'
+  | 'downloadAll'
+  | 'upload'
+  | 'uploadFolder'
+  | 'cut'
+  | 'toClipboard'
+  | 'paste'
+  | 'selectAll'
+  | 'refresh'
+  | 'explain'
 
 export interface Actions {
   /** Whether it is one of the actions here, whatever is selected. */
   readonly offers: (action: Action) => boolean
+  /** Whether the user has the right to it in this folder, as far as that is known, whatever is selected. */
+  readonly grants: (action: Action) => boolean
   /** Whether it can be done now. */
   readonly allows: (action: Action) => boolean
   readonly start: (action: Action) => void
@@ -37,12 +56,14 @@ interface ActionsOptions {
   readonly display: Display
   readonly total: number
   readonly rights: Rights
+  /** Whether the folder is loaded, with the rights. */
+  readonly isLoaded: boolean
   readonly navigate: (address: string) => void
   readonly onChange: (change: Change) => void
 }
 
 export function folderActions(options: ActionsOptions): Actions {
-  const { path, source, me, display, total, rights, navigate, onChange } = options
+  const { path, source, me, display, total, rights, isLoaded, navigate, onChange } = options
   const open: Actions['open'] = ({ name, is_dir: isFolder }) => {
     if (isFolder) prefetchFolder(joined(path, name))
     navigate(addressOf(joined(path, name)))
@@ -54,7 +75,11 @@ export function folderActions(options: ActionsOptions): Actions {
       case 'open':
       case 'download':
       case 'newFolder':
+      case 'newFile':
+      case 'upload':
+      case 'uploadFolder':
       case 'selectAll':
+      case 'refresh':
         return true
       case 'downloadAll':
         return source.kind === 'share'
@@ -63,6 +88,9 @@ export function folderActions(options: ActionsOptions): Actions {
       case 'move':
       case 'copy':
       case 'remove':
+      case 'cut':
+      case 'toClipboard':
+      case 'paste':
         return me !== undefined
       case 'fromUrls':
         return me !== undefined && may(me, 'offlineDownload')
@@ -74,18 +102,50 @@ export function folderActions(options: ActionsOptions): Actions {
         return me !== undefined && isAdmin(me)
     }
   }
+  const hasRight = (action: Action): boolean => {
+    switch (action) {
+      case 'newFolder':
+      case 'newFile':
+      case 'upload':
+      case 'uploadFolder':
+      case 'paste':
+        return offers(action) && rights.write
+      case 'fromUrls':
+      case 'rename':
+      case 'move':
+      case 'copy':
+      case 'remove':
+      case 'share':
+        return offers(action) && rights[action]
+      case 'cut':
+        return offers(action) && rights.move
+      case 'toClipboard':
+        return offers(action) && rights.copy
+      default:
+        return offers(action)
+    }
+  }
   return {
     open,
     offers,
+    // What a user may usually do is there at once, and does not come a moment later. Visitors may do little.
+    grants: (action) => hasRight(action) || (!isLoaded && me !== undefined && offers(action)),
     allows(action) {
       const names = selection.value
       const [name] = names
-      if (!offers(action)) return false
+      if (!hasRight(action)) return false
       switch (action) {
         case 'newFolder':
-          return rights.write
+        case 'newFile':
         case 'fromUrls':
-          return rights.fromUrls
+        case 'upload':
+        case 'uploadFolder':
+        case 'refresh':
+          return true
+        case 'paste': {
+          const kept = clipboardOf(me)
+          return kept !== undefined && isPossible(kept, path)
+        }
         case 'selectAll':
         case 'downloadAll':
           return total > 0
@@ -94,17 +154,18 @@ export function folderActions(options: ActionsOptions): Actions {
         case 'explain':
           return names.size === 1
         case 'share':
-          return rights.share && !isAnyUnreadable(path, names)
+          return !isAnyUnreadable(path, names)
         case 'link':
           return names.size === 1 && name !== undefined && isReadableFile(entryInMemory(path, name))
         case 'download':
-          return names.size > 0 && !isAnyUnreadable(path, names)
         case 'copy':
-          return names.size > 0 && rights.copy && !isAnyUnreadable(path, names)
+        case 'toClipboard':
+          return names.size > 0 && !isAnyUnreadable(path, names)
         case 'rename':
         case 'move':
         case 'remove':
-          return names.size > 0 && rights[action]
+        case 'cut':
+          return names.size > 0
       }
     },
     start(action) {
@@ -114,6 +175,22 @@ export function folderActions(options: ActionsOptions): Actions {
         case 'selectAll':
           void reporting(allNames(path, display).then(select))
           return
+        case 'refresh':
+          void reporting(refreshFolder(path, display, rights.write))
+          return
+        case 'upload':
+        case 'uploadFolder':
+          chooseUploads(path, action === 'uploadFolder')
+          return
+        case 'cut':
+        case 'toClipboard':
+          if (me !== undefined) take(action === 'cut' ? 'move' : 'copy', path, names, me)
+          return
+        case 'paste': {
+          const kept = clipboardOf(me)
+          if (kept) void paste(kept, path)
+          return
+        }
         case 'open':
           if (name !== undefined) open({ name, is_dir: entryInMemory(path, name)?.is_dir ?? false })
           return

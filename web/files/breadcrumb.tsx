@@ -16,21 +16,20 @@ export function Breadcrumb({ path }: { readonly path: string }) {
   return (
     <nav aria-label={texts.files.path} class="breadcrumb">
       <ol>
-        <li>
-          <Link href={addressOf(top)} aria-current={names.length === 0 ? 'page' : undefined}>
-            {topName || texts.files.home}
-          </Link>
-        </li>
-        {names.map((name, index) => (
-          <li key={index}>
-            <Link
-              href={addressOf(names.slice(0, index + 1).reduce(joined, top))}
-              aria-current={index === names.length - 1 ? 'page' : undefined}
-            >
-              {name}
-            </Link>
-          </li>
-        ))}
+        {[topName || texts.files.home, ...names].map((name, index) => {
+          const folder = names.slice(0, index).reduce(joined, top)
+          return (
+            <li key={index}>
+              <Link
+                href={addressOf(folder)}
+                data-folder={folder}
+                aria-current={index === names.length ? 'page' : undefined}
+              >
+                {name}
+              </Link>
+            </li>
+          )
+        })}
       </ol>
     </nav>
   )

@@ -17,7 +17,7 @@ export interface ChangeProps {
 }
 
 /** Names in one request: a request has a limited size, and is complete in a reasonable time. */
-const namesPerRequest = 500
+export const namesPerRequest = 500
 
 interface Batches {
   /** Number of names that are done; 0 before the start. */
@@ -63,7 +63,14 @@ export async function plainly<Result>(request: Promise<Result>): Promise<Result>
   try {
     return await request
   } catch (error) {
-    if (!(error instanceof ApiError) || error.error !== 'name_taken') throw error
-    throw new Error(texts.changes.exists(error.message.slice('file ['.length, -'] exists'.length)), { cause: error })
+    const name = takenName(error)
+    if (name === undefined) throw error
+    throw new Error(texts.changes.exists(name), { cause: error })
   }
+}
+
+/** The name that exists already, if that is why the server has refused a change. */
+export function takenName(error: unknown): string | undefined {
+  if (!(error instanceof ApiError) || error.error !== 'name_taken') return undefined
+  return error.message.slice('file ['.length, -'] exists'.length)
 }

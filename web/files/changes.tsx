@@ -9,6 +9,7 @@ import type { Me } from '../session/me.ts'
 import { ShareDialog } from '../shares/share-dialog.tsx'
 import { HistoryDialog } from '../viewers/history-dialog.tsx'
 import { LinkDialog } from '../viewers/link-dialog.tsx'
+import { NewFileDialog } from './new-file-dialog.tsx'
 import { NewFolderDialog } from './new-folder-dialog.tsx'
 import { RemoveDialog } from './remove-dialog.tsx'
 import { RenameDialog } from './rename-dialog.tsx'
@@ -25,6 +26,8 @@ export default function ChangeDialog({ change, me, ...dialog }: ChangeDialogProp
   switch (change) {
     case 'newFolder':
       return <NewFolderDialog {...dialog} />
+    case 'newFile':
+      return <NewFileDialog {...dialog} />
     case 'fromUrls':
       return <FromUrlsDialog {...dialog} />
     case 'rename':

@@ -10,7 +10,10 @@ import { textsOf } from '../texts/texts.ts'
 import { allNames, namesBetween, useEntries, type Display, type Entry } from '../entries/folder.ts'
 import { GridRow, headRows } from './grid-row.tsx'
 import { ListHead } from './list-head.tsx'
+import type { Rights } from './rights.ts'
+import { useRowDrag } from './row-drag.tsx'
 import { clearSelection, select, selection, toggle } from './selection.ts'
+import { useTouchSelection } from './touch-selection.ts'
 import './file-grid.css'
 
 const texts = textsOf('files')
@@ -37,17 +40,20 @@ interface FileGridProps {
   readonly display: Display
   readonly total: number
   readonly tiles: boolean
+  readonly rights: Rights
+  /** The names of the entries that are cut. */
+  readonly cut: ReadonlySet<string> | undefined
   readonly onOpen: (entry: Entry) => void
   /** The user presses a key that the grid does not use: F2, Delete and so on. */
   readonly onKey: (event: KeyboardEvent) => void
   readonly onUp: () => void
-  /** The user asks for the menu of the selected entries at this place. */
+  /** The user asks for a menu at this place: that of the selected entries, or of the folder if none is selected. */
   readonly onMenu: (at: Point) => void
   readonly onSelectAll: () => void
 }
 
 export function FileGrid(props: FileGridProps) {
-  const { path, display, total, tiles, onOpen } = props
+  const { path, display, total, tiles, cut, onOpen } = props
   const scroller = useRef<HTMLDivElement>(null)
   const space = useRef<HTMLDivElement>(null)
   const width = useWidth(space)
@@ -72,6 +78,12 @@ export function FileGrid(props: FileGridProps) {
     display,
     items.map(({ index }) => index),
   )
+  const drag = useRowDrag(props.rights)
+  const isTouch = useTouchSelection(scroller, (at, index) => {
+    const entry = index === undefined ? undefined : entryAt(index)
+    if (index !== undefined && entry) chooseOne(index, entry)
+    else if (index === undefined && selection.value.size === 0) props.onMenu(at)
+  })
   const hasFocus = useRef(hadFocus)
   const latestRange = useRef(0)
 
@@ -124,9 +136,9 @@ export function FileGrid(props: FileGridProps) {
     else if (key === 'Escape') clearSelection()
     else if (key === 'Backspace' || (key === 'ArrowUp' && event.altKey)) props.onUp()
     else if (key === 'a' && (event.ctrlKey || event.metaKey)) void reporting(allNames(path, display).then(select))
-    else if ((key === 'F10' && shiftKey) || key === 'ContextMenu') openMenu(entry, event.target as HTMLElement)
+    else if ((key === 'F10' && shiftKey) || key === 'ContextMenu') openMenu(event.target as HTMLElement)
     else {
-      if (entry && selection.value.size === 0 && (key === 'F2' || key === 'Delete')) select([entry.name])
+      if (entry && selection.value.size === 0 && isOfEntries(event)) select([entry.name])
       props.onKey(event)
       return
     }
@@ -148,29 +160,57 @@ export function FileGrid(props: FileGridProps) {
     }
   }
 
-  function openMenu(entry: Entry | undefined, row: HTMLElement): void {
-    if (entry && !selection.value.has(entry.name)) select([entry.name])
+  function openMenu(row: HTMLElement): void {
     const { left, bottom } = row.getBoundingClientRect()
     props.onMenu({ x: left + menuOffset, y: bottom })
   }
 
-  /** `opens`: a click without a modifier opens the entry; otherwise it selects it. */
+  function chooseOne(index: number, entry: Entry): void {
+    setActive(index)
+    setAnchor(index)
+    toggle(entry.name)
+  }
+
+  /** `opens`: a click without a modifier opens the entry, unless fingers are selecting; otherwise it selects it. */
   function onRowClick(event: MouseEvent, index: number, entry: Entry, opens: boolean): void {
+    const selects = !opens || event.ctrlKey || event.metaKey || (isTouch() && selection.value.size > 0)
     setActive(index)
     if (event.shiftKey) selectRange(anchor, index)
+    else if (selects) chooseOne(index, entry)
     else {
       setAnchor(index)
-      if (!opens || event.ctrlKey || event.metaKey) toggle(entry.name)
-      else onOpen(entry)
+      onOpen(entry)
     }
   }
 
   function onRowMenu(event: MouseEvent, index: number, entry: Entry): void {
     event.preventDefault()
+    event.stopPropagation()
+    // A long press has selected it.
+    if (isTouch()) return
     setActive(index)
     setAnchor(index)
     if (!selection.value.has(entry.name)) select([entry.name])
     props.onMenu({ x: event.clientX, y: event.clientY })
+  }
+
+  function onBackgroundMenu(event: MouseEvent): void {
+    event.preventDefault()
+    if (isTouch()) return
+    clearSelection()
+    props.onMenu({ x: event.clientX, y: event.clientY })
+  }
+
+  /** Drags the selected entries if the row is one of them, else its entry alone. */
+  function onDragStart(event: DragEvent): void {
+    const row = event.target instanceof Element ? event.target.closest<HTMLElement>('[data-index]') : null
+    const index = Number(row?.dataset.index)
+    const entry = entryAt(index)
+    if (!entry) return
+    // The row stays in the document until the drag ends.
+    setActive(index)
+    const names = selection.value.has(entry.name) ? selection.value : new Set([entry.name])
+    drag.start(event, { from: path, names })
   }
 
   const selected = selection.value
@@ -189,6 +229,9 @@ export function FileGrid(props: FileGridProps) {
         role="rowgroup"
         tabIndex={total === 0 ? 0 : -1}
         onKeyDown={onKeyDown}
+        onContextMenu={onBackgroundMenu}
+        onPointerDown={drag.prepare}
+        onDragStart={onDragStart}
         onFocusIn={() => (hasFocus.current = true)}
         onFocusOut={({ relatedTarget }) => {
           if (relatedTarget instanceof Node && !scroller.current?.contains(relatedTarget)) hasFocus.current = false
@@ -206,6 +249,7 @@ export function FileGrid(props: FileGridProps) {
                 tile={tiles}
                 selected={entry !== undefined && selected.has(entry.name)}
                 active={index === active}
+                cut={entry !== undefined && cut?.has(entry.name) === true}
                 position={{ start, lane, lanes }}
                 onClick={onRowClick}
                 onMenu={onRowMenu}
@@ -214,8 +258,15 @@ export function FileGrid(props: FileGridProps) {
           })}
         </div>
       </div>
+      {drag.image}
     </div>
   )
+}
+
+/** Whether the key does something with the selected entries: those without a modifier, Ctrl+C and Ctrl+X. */
+function isOfEntries({ key, ctrlKey, metaKey }: KeyboardEvent): boolean {
+  if (ctrlKey || metaKey) return key === 'c' || key === 'x'
+  return key === 'F2' || key === 'Delete'
 }
 
 /** Moves the focus to the active entry, unless something has it: the entry that had it may have been deleted. */

@@ -11,17 +11,24 @@ import type { Me } from '../session/me.ts'
 import { textsOf } from '../texts/texts.ts'
 import { folderActions, type Change } from './actions.ts'
 import { AskFolderPassword, isDenied } from './ask-folder-password.tsx'
+import { clipboardOf, useClipboardEvents } from './clipboard.ts'
+import { ClipboardBar } from './clipboard-bar.tsx'
 import { FileGrid, focusFiles, type Point } from './file-grid.tsx'
-import { refreshFolder, sorting, useFolder } from '../entries/folder.ts'
+import { sorting, useFolder } from '../entries/folder.ts'
 import { Notes } from '../viewers/notes.tsx'
 import { rightsIn } from './rights.ts'
+import { BarBelow } from './selection-bar.tsx'
 import { selection } from './selection.ts'
+import { stoppedTransfer } from './transfer.ts'
 import { Toolbar } from './toolbar.tsx'
 import './folder-view.css'
 
 const texts = textsOf('files')
 
 const ChangeDialog = part(() => import('./changes.tsx'))
+const StoppedTransferDialog = part(async () => ({
+  default: (await import('./transfer-dialog.tsx')).StoppedTransferDialog,
+}))
 const ContextMenu = part(() => import('./context-menu.tsx'))
 
 /** The changes that keys start. */
@@ -39,14 +46,16 @@ export function FolderView({ path, me }: { readonly path: string; readonly me?: 
   const order = sorting.value
   const display = useMemo(() => ({ ...order, contains }), [order, contains])
   const { data: folder, error, refetch } = useFolder(path, display)
+  const total = folder?.total ?? 0
+  const rights = rightsIn(me, folder)
+  const ask = (change: Change) => setDialog({ change, names: [...selection.value] })
+  const isLoaded = folder !== undefined
+  const actions = folderActions({ path, source, me, display, total, rights, isLoaded, navigate, onChange: ask })
+  useClipboardEvents(path, me, actions)
 
   if (isDenied(error, path)) return <AskFolderPassword path={path} error={error} onEntered={refetch} />
   const failure = error && <Failure error={error} title={texts.files.failed} onRetry={() => void refetch()} />
   if (failure && !folder) return failure
-  const total = folder?.total ?? 0
-  const rights = rightsIn(me, folder)
-  const ask = (change: Change) => setDialog({ change, names: [...selection.value] })
-  const actions = folderActions({ path, source, me, display, total, rights, navigate, onChange: ask })
   const onKey = (event: KeyboardEvent) => {
     const pressed = changeOfKey[event.key]
     if (pressed === undefined || !actions.allows(pressed)) return
@@ -54,6 +63,12 @@ export function FolderView({ path, me }: { readonly path: string; readonly me?: 
     actions.start(pressed)
   }
   const name = nameIn(source, path, texts.files.home)
+  const showTiles = (shown: boolean) => {
+    localStorage.setItem('view', shown ? 'tiles' : 'list')
+    setTiles(shown)
+  }
+  const kept = clipboardOf(me)
+  const cut = kept?.kind === 'move' && kept.from === path ? kept.names : undefined
   // The notes of a share are the same in all its folders.
   const notesFolder = source.kind === 'share' ? source.top : path
   return (
@@ -61,16 +76,12 @@ export function FolderView({ path, me }: { readonly path: string; readonly me?: 
       <Toolbar
         path={path}
         name={name}
-        mayUpload={rights.write}
         actions={actions}
         contains={contains}
         tiles={tiles}
-        onTiles={(shown) => {
-          localStorage.setItem('view', shown ? 'tiles' : 'list')
-          setTiles(shown)
-        }}
+        onTiles={showTiles}
         onContains={setContains}
-        onRefresh={() => refreshFolder(path, display, rights.write)}
+        onMenu={setMenuAt}
       />
       {failure}
       {folder && <Notes text={folder.header} path={notesFolder} />}
@@ -80,6 +91,8 @@ export function FolderView({ path, me }: { readonly path: string; readonly me?: 
           display={display}
           total={total}
           tiles={tiles}
+          rights={rights}
+          cut={cut}
           onOpen={actions.open}
           onKey={onKey}
           onUp={() => path !== source.top && navigate(addressOf(parentOf(path)))}
@@ -96,14 +109,28 @@ export function FolderView({ path, me }: { readonly path: string; readonly me?: 
         )}
       </div>
       {folder && <Notes text={folder.readme} path={notesFolder} />}
+      <ClipboardBar me={me} actions={actions} />
+      <BarBelow actions={actions} onMenu={setMenuAt} />
       {menuAt && (
         <Loaded quiet>
-          <ContextMenu at={menuAt} actions={actions} onClose={() => setMenuAt(undefined)} />
+          <ContextMenu
+            key={`${menuAt.x} ${menuAt.y}`}
+            at={menuAt}
+            actions={actions}
+            tiles={tiles}
+            onTiles={showTiles}
+            onClose={() => setMenuAt(undefined)}
+          />
         </Loaded>
       )}
       {dialog && (
         <Loaded quiet>
           <ChangeDialog {...dialog} path={path} me={me} onClose={() => setDialog(undefined)} />
+        </Loaded>
+      )}
+      {stoppedTransfer.value && (
+        <Loaded quiet>
+          <StoppedTransferDialog />
         </Loaded>
       )}
     </section>

@@ -1,4 +1,5 @@
 /** One entry of the grid: a row of a list, or a tile. */
+import { joined } from '../components/places.ts'
 import { formatSize, formatTime } from '../texts/format.ts'
 import { textsOf } from '../texts/texts.ts'
 import { EntryIcon } from '../entries/entry-icon.tsx'
@@ -19,6 +20,8 @@ interface GridRowProps {
   readonly tile: boolean
   readonly selected: boolean
   readonly active: boolean
+  /** Whether it is cut: it is gone from here as soon as it is pasted elsewhere. */
+  readonly cut: boolean
   /** `start`: pixels from the top of the grid. `lane`: the place of a tile among those beside it. */
   readonly position: { readonly start: number; readonly lane: number; readonly lanes: number }
   /** `opens`: whether a click at this part opens the entry. */
@@ -27,16 +30,18 @@ interface GridRowProps {
 }
 
 export function GridRow(props: GridRowProps) {
-  const { index, entry, tile, selected, active, position, onClick, onMenu } = props
+  const { index, entry, folder, tile, selected, active, cut, position, onClick, onMenu } = props
   const { start, lane, lanes } = position
   return (
     <div
       role="row"
       data-index={index}
+      data-folder={entry?.is_dir === true ? joined(folder, entry.name) : undefined}
+      data-cut={cut || undefined}
       class={tile ? 'tile' : 'row'}
       aria-rowindex={headRows + index + 1}
       aria-selected={selected}
-      aria-label={entry ? labelOf(entry) : texts.loading}
+      aria-label={entry ? labelOf(entry, cut) : texts.loading}
       tabIndex={active ? 0 : -1}
       style={{
         transform: `translateY(${start}px)`,
@@ -58,16 +63,16 @@ export function GridRow(props: GridRowProps) {
           >
             <input type="checkbox" tabIndex={-1} checked={selected} aria-label={texts.files.select(entry.name)} />
           </span>
-          {tile ? <TileCells entry={entry} folder={props.folder} /> : <RowCells entry={entry} />}
+          {tile ? <TileCells entry={entry} folder={folder} /> : <RowCells entry={entry} />}
         </>
       )}
     </div>
   )
 }
 
-function labelOf({ name, is_dir: isFolder, size, modified, unreadable }: Entry): string {
+function labelOf({ name, is_dir: isFolder, size, modified, unreadable }: Entry, isCut: boolean): string {
   const facts = [isFolder ? texts.files.folder : formatSize(size), formatTime(modified)]
-  return texts.facts([name, ...facts, unreadable === true && texts.files.unreadable])
+  return texts.facts([name, ...facts, unreadable === true && texts.files.unreadable, isCut && texts.files.isCut])
 }
 
 function RowCells({ entry }: { readonly entry: Entry }) {

@@ -1,28 +1,13 @@
 /** The actions of a folder, or those of the selected entries as soon as there are any. */
-import {
-  Copy,
-  Download,
-  FolderDown,
-  FolderInput,
-  FolderPlus,
-  Globe,
-  LayoutGrid,
-  Link as LinkIcon,
-  List,
-  Pencil,
-  RefreshCw,
-  Share2,
-  Trash2,
-  X,
-  type LucideIcon,
-} from 'lucide-preact'
+import { FolderDown, FolderPlus, Globe, LayoutGrid, List, RefreshCw, Share2 } from 'lucide-preact'
 import { useEffect, useState } from 'preact/hooks'
-import { reporting } from '../components/notices.tsx'
 import { textsOf } from '../texts/texts.ts'
 import { UploadButtons } from '../uploads/upload-buttons.tsx'
-import type { Action, Actions } from './actions.ts'
-import { focusGrid } from './file-grid.tsx'
-import { clearSelection, selection } from './selection.ts'
+import { ActionButton } from './action-button.tsx'
+import type { Actions } from './actions.ts'
+import type { Point } from './file-grid.tsx'
+import { SelectionCount, SelectionTools, useBarBelow } from './selection-bar.tsx'
+import { selection } from './selection.ts'
 import './toolbar.css'
 
 const texts = textsOf('files')
@@ -34,43 +19,39 @@ interface ToolbarProps {
   readonly path: string
   /** The name of the folder. */
   readonly name: string
-  readonly mayUpload: boolean
   readonly actions: Actions
   readonly contains: string
   readonly tiles: boolean
   readonly onTiles: (tiles: boolean) => void
   readonly onContains: (text: string) => void
-  readonly onRefresh: () => Promise<void>
+  /** Opens the menu of the selected entries. */
+  readonly onMenu: (at: Point) => void
 }
 
 export function Toolbar(props: ToolbarProps) {
-  const { path, name, mayUpload, actions, contains, tiles, onTiles, onContains, onRefresh } = props
-  // A visitor of a share cannot get the right to upload.
-  const showsUpload = mayUpload || !actions.offers('downloadAll')
+  const { path, name, actions, contains, tiles, onTiles, onContains, onMenu } = props
+  const isBelow = useBarBelow()
   const count = selection.value.size
   return (
     <div class={count > 0 ? 'toolbar selecting' : 'toolbar'}>
       {/* Not removed while it is hidden: files can be dropped all the time. */}
       <span class="tools" hidden={count > 0}>
-        {showsUpload && (
-          <>
-            <UploadButtons path={path} name={name} disabled={!mayUpload} />
-            <ActionButton actions={actions} action="newFolder" Icon={FolderPlus} />
-            <ActionButton actions={actions} action="fromUrls" Icon={Globe} />
-            {/* All of the folder. */}
-            <ActionButton actions={actions} action="share" Icon={Share2} />
-          </>
-        )}
+        {actions.grants('upload') && <UploadButtons path={path} name={name} disabled={!actions.allows('upload')} />}
+        <ActionButton actions={actions} action="newFolder" Icon={FolderPlus} />
+        <ActionButton actions={actions} action="fromUrls" Icon={Globe} />
+        {/* All of the folder. */}
+        <ActionButton actions={actions} action="share" Icon={Share2} />
         <ActionButton actions={actions} action="downloadAll" Icon={FolderDown} />
       </span>
-      {count > 0 && <SelectionTools actions={actions} count={count} />}
+      {count > 0 && <SelectionCount />}
+      {count > 0 && !isBelow && <SelectionTools actions={actions} onMenu={onMenu} />}
       <span class="space" />
       <Filter text={contains} onText={onContains} />
       <button
         type="button"
         class="quiet icon"
         aria-label={texts.files.refresh}
-        onClick={() => void reporting(onRefresh())}
+        onClick={() => actions.start('refresh')}
       >
         <RefreshCw aria-hidden size={16} />
       </button>
@@ -83,48 +64,6 @@ export function Toolbar(props: ToolbarProps) {
         {tiles ? <List aria-hidden size={16} /> : <LayoutGrid aria-hidden size={16} />}
       </button>
     </div>
-  )
-}
-
-function SelectionTools({ actions, count }: { readonly actions: Actions; readonly count: number }) {
-  return (
-    <>
-      <button
-        type="button"
-        class="quiet"
-        title={texts.files.clearSelection}
-        onClick={() => {
-          clearSelection()
-          focusGrid()
-        }}
-      >
-        <X aria-hidden size={16} />
-        {texts.files.selected(count)}
-      </button>
-      <ActionButton actions={actions} action="download" Icon={Download} />
-      <ActionButton actions={actions} action="share" Icon={Share2} />
-      <ActionButton actions={actions} action="link" Icon={LinkIcon} />
-      <ActionButton actions={actions} action="rename" Icon={Pencil} />
-      <ActionButton actions={actions} action="move" Icon={FolderInput} />
-      <ActionButton actions={actions} action="copy" Icon={Copy} />
-      <ActionButton actions={actions} action="remove" Icon={Trash2} />
-    </>
-  )
-}
-
-interface ActionButtonProps {
-  readonly actions: Actions
-  readonly action: Action
-  readonly Icon: LucideIcon
-}
-
-function ActionButton({ actions, action, Icon }: ActionButtonProps) {
-  if (!actions.offers(action)) return null
-  return (
-    <button type="button" disabled={!actions.allows(action)} onClick={() => actions.start(action)}>
-      <Icon aria-hidden size={16} />
-      <span class="text">{texts.files[action]}</span>
-    </button>
   )
 }
 

@@ -1,68 +1,99 @@
-/** Moves or copies the selected entries to a folder that the user chooses. */
+/** Moves or copies entries: the selected ones to a folder that the user chooses, or those of a stopped transfer. */
 import { useState } from 'preact/hooks'
-import { post } from '../api/client.ts'
 import { Dialog } from '../components/dialog.tsx'
-import { report } from '../components/notices.tsx'
-import { isWithin, joined } from '../components/places.ts'
 import { textsOf } from '../texts/texts.ts'
 import { useBatches, type ChangeProps } from './change.ts'
 import { FolderChooser } from './folder-chooser.tsx'
-import { folderPasswords } from '../session/folder-passwords.ts'
+import { reportTransfer, requestTransfer } from './perform-transfer.ts'
+import { isPossible, stoppedTransfer, type Conflict, type TransferKind } from './transfer.ts'
 
-const texts = textsOf('common', 'files', 'changes')
+const texts = textsOf('files', 'changes')
 
-/** What happens to an entry whose name exists in the target. 'merge': into an existing folder, without its files. */
-type Conflict = 'refuse' | 'replace' | 'skip' | 'merge'
-
-const conflicts: Readonly<Record<'move' | 'copy', readonly Conflict[]>> = {
+const conflicts: Readonly<Record<TransferKind, readonly Conflict[]>> = {
   move: ['refuse', 'replace', 'skip'],
   copy: ['refuse', 'replace', 'skip', 'merge'],
 }
 
-export function TransferDialog({ kind, path, names, onClose }: ChangeProps & { readonly kind: 'move' | 'copy' }) {
-  const [target, setTarget] = useState(path)
+export function TransferDialog({ kind, path, names, onClose }: ChangeProps & { readonly kind: TransferKind }) {
+  const [to, setTo] = useState(path)
   const [conflict, setConflict] = useState<Conflict>('refuse')
-  const batches = useBatches()
-  async function perform(): Promise<void> {
-    let tasks = 0
-    await batches.send(names, [path, target], async (some, signal) => {
-      const fields = {
-        src_dir: path,
-        dst_dir: target,
-        names: [...some],
-        overwrite: conflict === 'replace',
-        skip_existing: conflict === 'skip',
-        merge: conflict === 'merge',
-      }
-      const password = folderPasswords.of(target) || folderPasswords.of(path)
-      const answer = await post(`/api/fs/${kind}`, fields, { password, signal })
-      tasks += answer?.tasks.length ?? 0
-    })
-    if (tasks === 0) report(texts.changes.transferred[kind](names.length))
-    else report(texts.changes.tasksStarted(tasks), { href: '/@tasks', text: texts.nav.tasks })
-  }
-  const isPossible = target !== path && !names.some((name) => isWithin(joined(path, name), target))
+  const { done, perform } = useTransfer(kind, path, names, to, conflict)
   return (
     <Dialog
       title={texts.files[kind]}
       action={texts.files[kind]}
-      disabled={!isPossible}
+      disabled={!isPossible({ from: path, names: new Set(names) }, to)}
       onClose={onClose}
       onConfirm={perform}
     >
-      <p>{texts.changes.to[kind](names.length, target)}</p>
-      <FolderChooser path={target} onPath={setTarget} />
-      <label>
-        {texts.changes.conflict}
-        <select value={conflict} onChange={(event) => setConflict(event.currentTarget.value as Conflict)}>
-          {conflicts[kind].map((each) => (
+      <p>{texts.changes.to[kind](names.length, to)}</p>
+      <FolderChooser path={to} onPath={setTo} />
+      <ConflictField kind={kind} conflict={conflict} onConflict={setConflict} />
+      {done > 0 && <p role="status">{texts.changes.progress(done, names.length)}</p>}
+    </Dialog>
+  )
+}
+
+/** Asks what happens to entries of a drop, or of the clipboard, whose names exist. */
+export function StoppedTransferDialog() {
+  const stopped = stoppedTransfer.value
+  return stopped ? <ResumeDialog key={stopped.taken} {...stopped} /> : null
+}
+
+type Stopped = NonNullable<typeof stoppedTransfer.value>
+
+function ResumeDialog({ kind, from, names, to, taken }: Stopped) {
+  // Nothing is destroyed unless it is chosen.
+  const [conflict, setConflict] = useState<Conflict>('skip')
+  const { done, perform } = useTransfer(kind, from, names, to, conflict)
+  return (
+    <Dialog
+      title={texts.files[kind]}
+      action={texts.files[kind]}
+      onClose={() => (stoppedTransfer.value = undefined)}
+      onConfirm={perform}
+    >
+      <p>{texts.changes.to[kind](names.length, to)}</p>
+      <p class="error">{texts.changes.exists(taken)}</p>
+      <ConflictField kind={kind} conflict={conflict} isStopped onConflict={setConflict} />
+      {done > 0 && <p role="status">{texts.changes.progress(done, names.length)}</p>}
+    </Dialog>
+  )
+}
+
+function useTransfer(kind: TransferKind, from: string, names: readonly string[], to: string, conflict: Conflict) {
+  const batches = useBatches()
+  async function perform(): Promise<void> {
+    let tasks = 0
+    await batches.send(names, [from, to], async (some, signal) => {
+      tasks += await requestTransfer({ kind, from, names: some, to }, conflict, signal)
+    })
+    reportTransfer({ kind, from, names, to }, tasks)
+  }
+  return { done: batches.done, perform }
+}
+
+interface ConflictFieldProps {
+  readonly kind: TransferKind
+  readonly conflict: Conflict
+  /** Whether it has stopped already, which is no choice then. */
+  readonly isStopped?: boolean
+  readonly onConflict: (conflict: Conflict) => void
+}
+
+function ConflictField({ kind, conflict, isStopped = false, onConflict }: ConflictFieldProps) {
+  return (
+    <label>
+      {texts.changes.conflict}
+      <select value={conflict} onChange={(event) => onConflict(event.currentTarget.value as Conflict)}>
+        {conflicts[kind]
+          .filter((each) => !isStopped || each !== 'refuse')
+          .map((each) => (
             <option key={each} value={each}>
               {texts.changes.conflicts[each]}
             </option>
           ))}
-        </select>
-      </label>
-      {batches.done > 0 && <p role="status">{texts.changes.progress(batches.done, names.length)}</p>}
-    </Dialog>
+      </select>
+    </label>
   )
 }

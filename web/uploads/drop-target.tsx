@@ -1,15 +1,13 @@
-/** The page as a target of dropped files and folders. */
+/** The page, and folders that it shows, as targets of dropped files and folders. */
 import { useEffect, useState } from 'preact/hooks'
-import { reportFailure } from '../components/notices.tsx'
 import { textsOf } from '../texts/texts.ts'
-import { droppedFiles } from './chosen-files.ts'
-import { dropFolder, startUploads, type DropFolder } from './start-uploads.ts'
+import { dropFolder, startDroppedUploads, type DropFolder } from './start-uploads.ts'
 import './drop-target.css'
 
 const texts = textsOf('uploads')
 
 export function DropTarget() {
-  const [isOver, setOver] = useState(false)
+  const [name, setName] = useState<string>()
   useEffect(() => {
     const listening = new AbortController()
     const { signal } = listening
@@ -18,9 +16,9 @@ export function DropTarget() {
       (event) => {
         if (!hasFiles(event)) return
         event.preventDefault()
-        const folder = openFolder()
+        const folder = folderAt(event)
         event.dataTransfer.dropEffect = folder === undefined ? 'none' : 'copy'
-        setOver(folder !== undefined)
+        setName(folder?.name)
       },
       { signal },
     )
@@ -28,7 +26,7 @@ export function DropTarget() {
       'dragleave',
       ({ relatedTarget }) => {
         // The pointer has left the window, not just an element.
-        if (relatedTarget === null) setOver(false)
+        if (relatedTarget === null) setName(undefined)
       },
       { signal },
     )
@@ -38,16 +36,16 @@ export function DropTarget() {
         if (!hasFiles(event)) return
         // Without this, the browser would show the file instead of the page.
         event.preventDefault()
-        setOver(false)
-        const folder = openFolder()
-        if (folder !== undefined) upload(folder, event.dataTransfer)
+        setName(undefined)
+        const folder = folderAt(event)
+        if (folder !== undefined) startDroppedUploads(folder, event.dataTransfer.items)
       },
       { signal },
     )
     return () => listening.abort()
   }, [])
-  if (!isOver) return null
-  return <div class="drop-target">{texts.uploads.drop(dropFolder.value?.name ?? '')}</div>
+  if (name === undefined) return null
+  return <div class="drop-target">{texts.uploads.drop(name)}</div>
 }
 
 interface FileDragEvent extends DragEvent {
@@ -58,16 +56,13 @@ function hasFiles(event: DragEvent): event is FileDragEvent {
   return event.dataTransfer?.types.includes('Files') === true
 }
 
-/** The folder that takes what is dropped. Everything behind a dialog is inert. */
-function openFolder(): DropFolder | undefined {
-  return document.querySelector('dialog[open]') === null ? dropFolder.peek() : undefined
-}
-
-/** The entries can be taken during the event only. */
-function upload({ path, takesFolders }: DropFolder, { items }: DataTransfer): void {
-  const entries = [...items].map((item) => item.webkitGetAsEntry()).filter((entry) => entry !== null)
-  const taken = entries.filter(({ isFile }) => isFile || takesFolders)
-  if (taken.length < entries.length) reportFailure(new Error(texts.uploads.noFolders))
-  const onFailure = (unread: string): void => reportFailure(new Error(texts.uploads.notRead(unread)))
-  void startUploads(path, droppedFiles(taken, onFailure))
+/** The folder that takes what is dropped there: one that has `data-folder`, else the one that is shown. */
+function folderAt({ target }: DragEvent): DropFolder | undefined {
+  const shown = dropFolder.peek()
+  // Everything behind a dialog is inert.
+  if (shown === undefined || document.querySelector('dialog[open]') !== null) return undefined
+  const element = target instanceof Element ? target.closest<HTMLElement>('[data-folder]') : null
+  const path = element?.dataset.folder
+  if (element === null || path === undefined || !shown.takesFolders) return shown
+  return { ...shown, path, name: (element.querySelector('.name') ?? element).textContent }
 }

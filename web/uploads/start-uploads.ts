@@ -1,9 +1,11 @@
 /** Where uploads begin. The queue is loaded with the first one. */
 import { signal } from '@preact/signals'
 import { ApiError } from '../api/client.ts'
-import { reporting } from '../components/notices.tsx'
-import { withTexts } from '../texts/texts.ts'
-import type { Chosen } from './chosen-files.ts'
+import { reportFailure, reporting } from '../components/notices.tsx'
+import { textsOf, withTexts } from '../texts/texts.ts'
+import { chosenFiles, droppedFiles, type Chosen } from './chosen-files.ts'
+
+const texts = textsOf('uploads')
 
 /** Whether there have been uploads since the page was loaded. */
 export const hasUploads = signal(false)
@@ -28,4 +30,28 @@ export async function startUploads(folder: string, chosen: AsyncIterable<Chosen>
       await addUploads(folder, chosen)
     })(),
   )
+}
+
+/**
+ * Uploads the files and folders of a drop or of the clipboard. Call during its event: they can be taken only then.
+ * Reports folders that are not taken, and what cannot be read.
+ */
+export function startDroppedUploads(
+  { path, takesFolders }: Pick<DropFolder, 'path' | 'takesFolders'>,
+  items: DataTransferItemList,
+): void {
+  const entries: FileSystemEntry[] = []
+  // A picture that was copied in another program is a file without an entry.
+  const files: File[] = []
+  for (const item of items) {
+    const entry = item.webkitGetAsEntry()
+    const file = entry === null ? item.getAsFile() : null
+    if (entry) entries.push(entry)
+    else if (file) files.push(file)
+  }
+  const taken = entries.filter(({ isFile }) => isFile || takesFolders)
+  if (taken.length < entries.length) reportFailure(new Error(texts.uploads.noFolders))
+  const onFailure = (unread: string): void => reportFailure(new Error(texts.uploads.notRead(unread)))
+  if (files.length > 0) void startUploads(path, chosenFiles(files))
+  if (taken.length > 0) void startUploads(path, droppedFiles(taken, onFailure))
 }

@@ -6,6 +6,7 @@ export default {
     selected: 'Selected entries',
     exists: (name: string) => `“${name}” exists already.`,
     folderMade: (name: string) => `The folder “${name}” is created.`,
+    fileMade: (name: string) => `The file “${name}” is created.`,
     renamed: (from: string, to: string) => `“${from}” is now “${to}”.`,
     renamedMany: (count: number) => plural(count, { one: '# entry is renamed.', other: '# entries are renamed.' }),
     removeWarning: (count: number) =>

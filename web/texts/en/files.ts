@@ -12,6 +12,7 @@ export default {
     folder: 'folder',
     refresh: 'Refresh',
     newFolder: 'New folder',
+    newFile: 'New file',
     fromUrls: 'Download from URLs',
     rename: 'Rename',
     move: 'Move',
@@ -25,6 +26,14 @@ export default {
     history: 'History',
     open: 'Open',
     upload: 'Upload',
+    uploadFolder: 'Upload a folder',
+    cut: 'Cut',
+    toClipboard: 'Copy to the clipboard',
+    paste: 'Paste',
+    pasteHere: 'Paste here',
+    clearClipboard: 'Clear the clipboard',
+    more: 'More',
+    isCut: 'cut',
     empty: 'This folder is empty.',
     emptyHint: 'Drop files here, or choose them with Upload.',
     noMatch: 'No entry matches the filter.',
@@ -38,6 +47,20 @@ export default {
     clearSelection: 'Clear the selection',
     entries: (count: number) => plural(count, { one: '# entry', other: '# entries' }),
     actions: 'Actions',
+    folderActions: 'Actions of the folder',
+    display: 'Order and view',
+    descending: 'Descending',
+    tiles: 'Tiles',
+    kept: {
+      move: (count: number, folder: string) =>
+        `${plural(count, { one: '# entry', other: '# entries' })} cut in ${folder}`,
+      copy: (count: number, folder: string) =>
+        `${plural(count, { one: '# entry', other: '# entries' })} copied in ${folder}`,
+    },
+    underWay: {
+      move: (count: number) => plural(count, { one: 'Moving # entry …', other: 'Moving # entries …' }),
+      copy: (count: number) => plural(count, { one: 'Copying # entry …', other: 'Copying # entries …' }),
+    },
     folderPassword: {
       title: 'Password of the folder',
       hint: 'This folder is protected by a password.',

@@ -7,6 +7,7 @@ export default {
     selected: '选中的项目',
     exists: (name) => `“${name}”已存在。`,
     folderMade: (name) => `已创建文件夹“${name}”。`,
+    fileMade: (name) => `已创建文件“${name}”。`,
     renamed: (from, to) => `“${from}”已重命名为“${to}”。`,
     renamedMany: (count) => `已重命名 ${number(count)} 项。`,
     removeWarning: (count) =>
