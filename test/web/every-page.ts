@@ -69,7 +69,17 @@ export const pages: Readonly<Record<string, Ready>> = {
 
 /** The buttons that open dialogs, by the address of their page: what they say, and the name of their row. */
 export const dialogs: Readonly<Record<string, readonly (readonly [word: string, row?: string])[]>> = {
-  '/': [['New folder'], ['Download from URLs'], ['Rename'], ['Move'], ['Copy'], ['Delete'], ['Share'], ['Link']],
+  '/': [
+    ['New folder'],
+    ['Download from URLs'],
+    ['Rename'],
+    ['Move'],
+    ['Copy'],
+    ['Delete'],
+    ['Share'],
+    ['Link'],
+    ['Properties'],
+  ],
   '/@profile': [
     ['Set up'],
     ['Add an SSH key'],

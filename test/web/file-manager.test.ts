@@ -253,7 +253,7 @@ void t.test('the background has a menu, by the mouse and by keys', options, asyn
     await menu.waitFor()
     t.strictSame(await menu.getByRole('menuitem').allTextContents(), [
       ...['New folder', 'New file', 'Download from URLs', 'Upload', 'Upload a folder'],
-      ...['Paste', 'Select all', 'Refresh', 'Share'],
+      ...['Paste', 'Select all', 'Refresh', 'Share', 'Properties'],
     ])
     await axeInBothSchemes(t, page, 'the menu of the folder')
     await menu.getByRole('menuitemcheckbox', { name: 'Descending' }).click()
@@ -309,6 +309,60 @@ void t.test('an administrator finds all actions in one line, and the rest under 
     for (const name of ['Upload', 'New folder', 'Download from URLs', 'Share']) {
       await eventually(t, () => button(page, name).count(), 0, name)
     }
+  })
+})
+
+void t.test('properties', options, async (t) => {
+  const site = await startSite(t)
+  await make(site, 'a/b/c/', 'a/1.txt', 'a/b/2.txt', 'a/b/c/3.txt')
+  await visit(t, site, {}, async (page) => {
+    const shown = dialog(page, 'Properties')
+    const fact = (name: string) =>
+      shown
+        .locator('dt', { hasText: new RegExp(`^${name}$`) })
+        .locator('xpath=following-sibling::dd[1]')
+        .textContent()
+    await rowOf(page, 'a').focus()
+    await page.keyboard.press('Alt+Enter')
+    await shown.getByText('not counted yet').waitFor()
+    t.equal(await fact('Type'), 'Folder')
+    t.equal(await fact('Storage'), 'Local')
+    await eventually(t, () => fact('You may'), 'read, upload and create, rename, move, copy, delete, share')
+    await shown.getByRole('button', { name: 'Count' }).click()
+    await shown.getByText('3 files, 2 folders, 27 bytes').waitFor()
+    await axeInBothSchemes(t, page, 'a folder')
+    await page.keyboard.press('Escape')
+
+    await page.goto('/a')
+    await page.keyboard.press('Tab')
+    await rowOf(page, '1.txt').click({ button: 'right' })
+    await menuItem(page, 'Properties').click()
+    await shown.getByRole('button', { name: 'Copy' }).waitFor()
+    t.strictSame([await fact('Name'), await fact('Type'), await fact('Size')], ['1.txt', 'Text (TXT)', '7 bytes'])
+    await page.keyboard.press('Escape')
+    await rowOf(page, '1.txt').focus()
+    await page.keyboard.press('Control+a')
+    await button(page, '2 selected').waitFor()
+    await page.keyboard.press('Alt+Enter')
+    await shown.getByText('2 entries').waitFor()
+    await shown.getByRole('button', { name: 'Count' }).click()
+    await shown.getByText('3 files, 1 folder, 27 bytes').waitFor()
+    await axeInBothSchemes(t, page, 'several')
+    await page.keyboard.press('Escape')
+    await button(page, '2 selected').click()
+
+    let release: (() => void) | undefined
+    const held = new Promise<void>((resolve) => (release = resolve))
+    await page.route('**/api/fs/list', async (route) => {
+      await held
+      await route.abort()
+    })
+    await page.mouse.click(...(await belowRows(page)), { button: 'right' })
+    await menuItem(page, 'Properties').click()
+    await shown.getByRole('button', { name: 'Count' }).click()
+    await shown.getByRole('button', { name: 'Stop' }).click()
+    await shown.getByText('There is more: the count has ended before.').waitFor()
+    release?.()
   })
 })
 

@@ -20,9 +20,19 @@ import type { Rights } from './rights.ts'
 import { select, selection } from './selection.ts'
 import { isPossible } from './transfer.ts'
 
-/** The actions that ask in a dialog. */
+/** The actions that ask or tell in a dialog. */
 export type Change =
-  'newFolder' | 'newFile' | 'fromUrls' | 'rename' | 'move' | 'copy' | 'remove' | 'link' | 'share' | 'history'
+  | 'newFolder'
+  | 'newFile'
+  | 'fromUrls'
+  | 'rename'
+  | 'move'
+  | 'copy'
+  | 'remove'
+  | 'link'
+  | 'share'
+  | 'history'
+  | 'properties'
 export type Action =
   | Change
   | 'open'
@@ -80,6 +90,7 @@ export function folderActions(options: ActionsOptions): Actions {
       case 'uploadFolder':
       case 'selectAll':
       case 'refresh':
+      case 'properties':
         return true
       case 'downloadAll':
         return source.kind === 'share'
@@ -141,6 +152,7 @@ export function folderActions(options: ActionsOptions): Actions {
         case 'upload':
         case 'uploadFolder':
         case 'refresh':
+        case 'properties':
           return true
         case 'paste': {
           const kept = clipboardOf(me)

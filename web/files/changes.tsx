@@ -11,6 +11,7 @@ import { HistoryDialog } from '../viewers/history-dialog.tsx'
 import { LinkDialog } from '../viewers/link-dialog.tsx'
 import { NewFileDialog } from './new-file-dialog.tsx'
 import { NewFolderDialog } from './new-folder-dialog.tsx'
+import { PropertiesDialog } from './properties-dialog.tsx'
 import { RemoveDialog } from './remove-dialog.tsx'
 import { RenameDialog } from './rename-dialog.tsx'
 import { TransferDialog } from './transfer-dialog.tsx'
@@ -41,6 +42,8 @@ export default function ChangeDialog({ change, me, ...dialog }: ChangeDialogProp
       return <LinkDialog {...dialog} name={first} />
     case 'history':
       return <HistoryDialog path={joined(path, first)} onClose={dialog.onClose} />
+    case 'properties':
+      return <PropertiesDialog {...dialog} />
     case 'share': {
       if (me === undefined) return null
       const paths = names.length === 0 ? [path] : names.map((name) => joined(path, name))

@@ -17,12 +17,12 @@ const ofEntries: readonly (readonly Action[])[] = [
   ['open', 'download', 'share', 'link'],
   ['rename', 'move', 'copy', 'cut', 'toClipboard', 'remove'],
   ['selectAll'],
-  ['history', 'explain'],
+  ['history', 'explain', 'properties'],
 ]
 const ofFolder: readonly (readonly Action[])[] = [
   ['newFolder', 'newFile', 'fromUrls', 'upload', 'uploadFolder'],
   ['paste', 'selectAll', 'refresh'],
-  ['downloadAll', 'share'],
+  ['downloadAll', 'share', 'properties'],
 ]
 
 /** Something that is chosen and stays so. */

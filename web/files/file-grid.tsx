@@ -131,7 +131,7 @@ export function FileGrid(props: FileGridProps) {
     const hasModifier = event.ctrlKey || event.metaKey || event.altKey
     const step = hasModifier ? undefined : stepsOf()[key]
     if (step !== undefined) moveTo(active + step, shiftKey)
-    else if (key === 'Enter' && entry) onOpen(entry)
+    else if (key === 'Enter' && entry && !event.altKey) onOpen(entry)
     else if (key === ' ' && entry) toggle(entry.name)
     else if (key === 'Escape') clearSelection()
     else if (key === 'Backspace' || (key === 'ArrowUp' && event.altKey)) props.onUp()
@@ -263,10 +263,10 @@ export function FileGrid(props: FileGridProps) {
   )
 }
 
-/** Whether the key does something with the selected entries: those without a modifier, Ctrl+C and Ctrl+X. */
-function isOfEntries({ key, ctrlKey, metaKey }: KeyboardEvent): boolean {
+/** Whether the key does something with the selected entries: those without a modifier, Alt+Enter, Ctrl+C and Ctrl+X. */
+function isOfEntries({ key, altKey, ctrlKey, metaKey }: KeyboardEvent): boolean {
   if (ctrlKey || metaKey) return key === 'c' || key === 'x'
-  return key === 'F2' || key === 'Delete'
+  return altKey ? key === 'Enter' : key === 'F2' || key === 'Delete'
 }
 
 /** Moves the focus to the active entry, unless something has it: the entry that had it may have been deleted. */

@@ -32,7 +32,7 @@ const StoppedTransferDialog = part(async () => ({
 const ContextMenu = part(() => import('./context-menu.tsx'))
 
 /** The changes that keys start. */
-const changeOfKey: Readonly<Record<string, Change>> = { F2: 'rename', Delete: 'remove' }
+const changeOfKey: Readonly<Record<string, Change>> = { F2: 'rename', Delete: 'remove', 'Alt+Enter': 'properties' }
 
 /** `me`: absent for visitors of a share. */
 export function FolderView({ path, me }: { readonly path: string; readonly me?: Me | undefined }) {
@@ -57,7 +57,7 @@ export function FolderView({ path, me }: { readonly path: string; readonly me?: 
   const failure = error && <Failure error={error} title={texts.files.failed} onRetry={() => void refetch()} />
   if (failure && !folder) return failure
   const onKey = (event: KeyboardEvent) => {
-    const pressed = changeOfKey[event.key]
+    const pressed = changeOfKey[event.altKey ? `Alt+${event.key}` : event.key]
     if (pressed === undefined || !actions.allows(pressed)) return
     event.preventDefault()
     actions.start(pressed)

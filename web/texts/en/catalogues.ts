@@ -5,6 +5,7 @@ export const catalogues = {
   session: () => import('./session.ts'),
   files: () => import('./files.ts'),
   changes: () => import('./changes.ts'),
+  properties: () => import('./properties.ts'),
   viewers: () => import('./viewers.ts'),
   uploads: () => import('./uploads.ts'),
   shares: () => import('./shares.ts'),

@@ -32,6 +32,7 @@ export default {
     paste: 'Paste',
     pasteHere: 'Paste here',
     clearClipboard: 'Clear the clipboard',
+    properties: 'Properties',
     more: 'More',
     isCut: 'cut',
     empty: 'This folder is empty.',

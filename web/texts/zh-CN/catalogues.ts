@@ -7,6 +7,7 @@ export const catalogues: Catalogues = {
   session: () => import('./session.ts'),
   files: () => import('./files.ts'),
   changes: () => import('./changes.ts'),
+  properties: () => import('./properties.ts'),
   viewers: () => import('./viewers.ts'),
   uploads: () => import('./uploads.ts'),
   shares: () => import('./shares.ts'),

@@ -33,6 +33,7 @@ export default {
     paste: '粘贴',
     pasteHere: '粘贴到此处',
     clearClipboard: '清空剪贴板',
+    properties: '属性',
     more: '更多',
     isCut: '已剪切',
     empty: '此文件夹为空。',
