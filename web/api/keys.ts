@@ -15,6 +15,7 @@ export const keys = {
   names: (path: string) => ['names', path],
   pictures: (path: string, ...order: readonly unknown[]) => ['pictures', path, ...order],
   text: (path: string) => ['text', path],
+  readme: (path: string, ...version: readonly unknown[]) => ['readme', path, ...version],
   rights: (folder: string) => ['rights', folder],
   mayWrite: (folder: string) => ['may write', folder],
   history: (path: string) => ['history', path],

@@ -1,6 +1,6 @@
 /** The choices of `appearance.ts`. */
 import { textsOf } from '../texts/texts.ts'
-import { rows, scheme, type Choice } from './appearance.ts'
+import { readmes, rows, scheme, type Choice } from './appearance.ts'
 
 const texts = textsOf('common')
 
@@ -9,6 +9,7 @@ export function AppearanceFields() {
     <>
       <ChoiceField label={texts.colors} choice={scheme} valueTexts={texts.schemes} />
       <ChoiceField label={texts.rows} choice={rows} valueTexts={texts.rowHeights} />
+      <ChoiceField label={texts.readmes} choice={readmes} valueTexts={texts.readmeChoices} />
     </>
   )
 }

@@ -1,4 +1,4 @@
-/** How the console looks in this browser, as the user has chosen: its colors, and the height of rows. */
+/** How the console looks in this browser, as the user has chosen: its colors, the height of rows, what is shown. */
 import { effect, signal, type Signal } from '@preact/signals'
 
 export interface Choice<Value extends string> {
@@ -19,6 +19,9 @@ function choice<Value extends string>(name: string, ...values: readonly [Value, 
 
 export const scheme = choice('scheme', 'system', 'light', 'dark')
 export const rows = choice('rows', 'compact', 'comfortable')
+
+/** Whether the README.md of a folder is shown below its entries. */
+export const readmes = choice('readmes', 'shown', 'hidden')
 
 /** The height of a row of a list in pixels: higher where fingers point. */
 export function rowHeight(): number {

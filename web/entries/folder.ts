@@ -145,6 +145,14 @@ export function listFolder(path: string, page: number, length: number, signal?: 
   return loadPage(path, { ...byName, contains: '' }, page, length, signal ? { signal } : {})
 }
 
+/** A query for the entries of the folder whose names contain the text, in any case: the first few. */
+export function entriesNamed(path: string, text: string) {
+  return {
+    queryKey: keys.folder(path, 'named', text),
+    queryFn: ({ signal }: { signal: AbortSignal }) => loadPage(path, { ...byName, contains: text }, 0, 50, { signal }),
+  }
+}
+
 /** Whether the user may write in the folder. Rejects if it cannot be listed. */
 export async function mayWriteIn(path: string): Promise<boolean> {
   return queryClient.query({

@@ -2,6 +2,7 @@
 import { FolderOpen, SearchX } from 'lucide-preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
+import { readmes } from '../components/appearance.ts'
 import { Empty } from '../components/empty.tsx'
 import { Failure } from '../components/failure.tsx'
 import { Loaded, part } from '../components/loaded.tsx'
@@ -16,6 +17,7 @@ import { ClipboardBar } from './clipboard-bar.tsx'
 import { FileGrid, focusFiles, type Point } from './file-grid.tsx'
 import { sorting, useFolder } from '../entries/folder.ts'
 import { Notes } from '../viewers/notes.tsx'
+import { FolderReadme, useReadme } from './folder-readme.tsx'
 import { rightsIn } from './rights.ts'
 import { BarBelow } from './selection-bar.tsx'
 import { selection } from './selection.ts'
@@ -46,6 +48,7 @@ export function FolderView({ path, me }: { readonly path: string; readonly me?: 
   const order = sorting.value
   const display = useMemo(() => ({ ...order, contains }), [order, contains])
   const { data: folder, error, refetch } = useFolder(path, display)
+  const readme = useReadme(path, display, folder)
   const total = folder?.total ?? 0
   const rights = rightsIn(me, folder)
   const ask = (change: Change) => setDialog({ change, names: [...selection.value] })
@@ -69,6 +72,8 @@ export function FolderView({ path, me }: { readonly path: string; readonly me?: 
   }
   const kept = clipboardOf(me)
   const cut = kept?.kind === 'move' && kept.from === path ? kept.names : undefined
+  // What the rule of the folder says takes the place of the file.
+  const shownReadme = readmes.chosen.value === 'shown' && folder?.readme.trim() === '' ? readme : undefined
   // The notes of a share are the same in all its folders.
   const notesFolder = source.kind === 'share' ? source.top : path
   return (
@@ -85,7 +90,11 @@ export function FolderView({ path, me }: { readonly path: string; readonly me?: 
       />
       {failure}
       {folder && <Notes text={folder.header} path={notesFolder} />}
-      <div class="entries">
+      <div
+        class={shownReadme ? 'entries with-readme' : 'entries'}
+        // No higher than its rows, those of the columns and room for the menu of the folder.
+        style={shownReadme && !tiles ? { maxHeight: `calc(${total + 2} * var(--row))` } : undefined}
+      >
         <FileGrid
           path={path}
           display={display}
@@ -109,6 +118,7 @@ export function FolderView({ path, me }: { readonly path: string; readonly me?: 
         )}
       </div>
       {folder && <Notes text={folder.readme} path={notesFolder} />}
+      {shownReadme && <FolderReadme path={path} file={shownReadme} />}
       <ClipboardBar me={me} actions={actions} />
       <BarBelow actions={actions} onMenu={setMenuAt} />
       {menuAt && (

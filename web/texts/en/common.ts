@@ -44,6 +44,8 @@ export default {
   schemes: { system: 'As the system', light: 'Light', dark: 'Dark' },
   rows: 'Rows of lists',
   rowHeights: { compact: 'Compact', comfortable: 'Comfortable' },
+  readmes: 'README.md of folders',
+  readmeChoices: { shown: 'Below the list', hidden: 'Hidden' },
 
   nav: {
     files: 'Files',

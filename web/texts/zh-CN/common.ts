@@ -39,6 +39,8 @@ export default {
   schemes: { system: '跟随系统', light: '浅色', dark: '深色' },
   rows: '列表行距',
   rowHeights: { compact: '紧凑', comfortable: '宽松' },
+  readmes: '文件夹的 README.md',
+  readmeChoices: { shown: '显示在列表下方', hidden: '不显示' },
 
   nav: {
     files: '文件',
