@@ -21,7 +21,9 @@ export async function consoleModule(source: string, { languages, chosen }: Setti
   })
   const [{ text } = { text: '' }] = outputFiles
   const localStorage = { getItem: (name: string) => (name === 'language' ? (chosen ?? null) : null) }
-  return runInContext(`${text}; exported`, createContext({ navigator: { languages }, localStorage }))
+  const document = { baseURI: 'http://127.0.0.1/' }
+  const ofBrowser = { navigator: { languages }, localStorage, document, URL, TextDecoder, atob, btoa }
+  return runInContext(`${text}; exported`, createContext(ofBrowser))
 }
 
 /** The texts of a language by their places, such as `files.name`; functions have `…` and 2 in their results. */

@@ -1,10 +1,76 @@
 /** Small files of well-known formats. */
+import { crc32, deflateSync } from 'node:zlib'
 
 /** A PNG picture of four by four pixels. */
 export const picture = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAEElEQVR4nGPQqDgBRwzEcQA/UhaB575xBAAAAABJRU5ErkJggg==',
   'base64',
 )
+
+/** A PNG picture of one color, red, green and blue. `details`: as `detailsOf` makes them. */
+export function pngOf(width: number, height: number, color: readonly number[], details?: Buffer): Buffer {
+  const chunk = (type: string, content: Buffer) => {
+    const body = Buffer.concat([Buffer.from(type, 'latin1'), content])
+    const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)]
+    length.writeUInt32BE(content.length)
+    sum.writeUInt32BE(crc32(body))
+    return Buffer.concat([length, body, sum])
+  }
+  const header = Buffer.alloc(13)
+  header.writeUInt32BE(width, 0)
+  header.writeUInt32BE(height, 4)
+  // Eight bits for each of three colors.
+  header.set([8, 2], 8)
+  const row = Buffer.concat([Buffer.alloc(1), Buffer.alloc(3 * width, Buffer.from(color))])
+  return Buffer.concat([
+    Buffer.from('89504e470d0a1a0a', 'hex'),
+    chunk('IHDR', header),
+    ...(details ? [chunk('eXIf', details)] : []),
+    chunk('IDAT', deflateSync(Buffer.concat(Array<Buffer>(height).fill(row)))),
+    chunk('IEND', Buffer.alloc(0)),
+  ])
+}
+
+/** The values of a tag: a text, numbers of 32 bits, fractions, or another directory. */
+type TagValue = string | readonly number[] | readonly (readonly [number, number])[] | Tags
+export interface Tags {
+  readonly [tag: number]: TagValue
+}
+
+/** What a camera writes into pictures (TIFF 6.0, big-endian): directories of tags. */
+export function detailsOf(tags: Tags): Buffer {
+  const parts: Buffer[] = [Buffer.from('4d4d002a00000008', 'hex')]
+  let end = 8
+  const add = (part: Buffer): number => {
+    parts.push(part)
+    end += part.length
+    return end - part.length
+  }
+  const write = (directory: Tags): number => {
+    const entries = Object.entries(directory)
+    const table = Buffer.alloc(2 + 12 * entries.length + 4)
+    table.writeUInt16BE(entries.length)
+    const start = add(table)
+    for (const [index, [tag, value]] of entries.entries()) {
+      const at = 2 + 12 * index
+      const isText = typeof value === 'string'
+      const isFraction = Array.isArray(value) && Array.isArray(value[0])
+      const numbers = Array.isArray(value) ? (value.flat() as number[]) : []
+      const content = isText ? Buffer.from(`${value}\0`) : Buffer.alloc(4 * numbers.length)
+      if (!isText) for (const [place, each] of numbers.entries()) content.writeUInt32BE(each, 4 * place)
+      const count = isText ? content.length : isFraction ? numbers.length / 2 : Math.max(1, numbers.length)
+      table.writeUInt16BE(Number(tag), at)
+      table.writeUInt16BE(isText ? 2 : isFraction ? 5 : 4, at + 2)
+      table.writeUInt32BE(count, at + 4)
+      if (!isText && !Array.isArray(value)) table.writeUInt32BE(write(value as Tags), at + 8)
+      else if (content.length <= 4) content.copy(table, at + 8)
+      else table.writeUInt32BE(add(content), at + 8)
+    }
+    return start
+  }
+  write(tags)
+  return Buffer.concat(parts)
+}
 
 /** A WAV file of a pure tone, `seconds` long. */
 export function tone(seconds: number): Buffer {

@@ -8,6 +8,8 @@ declare class HTMLElement {
   readonly ariaRowIndex: string | null
   readonly outerHTML: string
   readonly tagName: string
+  readonly className: string
+  readonly style: { readonly width: string }
   readonly contentWindow: object | null
   scrollTop: number
   readonly scrollHeight: number
@@ -35,6 +37,7 @@ declare class HTMLInputElement extends HTMLElement {
 }
 
 declare class HTMLImageElement extends HTMLElement {
+  readonly alt: string
   readonly naturalWidth: number
 }
 
@@ -65,6 +68,7 @@ declare class DOMRect {
 
 declare const document: Pick<HTMLElement, 'querySelector' | 'querySelectorAll'> & {
   readonly activeElement: HTMLElement | null
+  readonly fullscreenElement: HTMLElement | null
   readonly body: HTMLElement
   readonly documentElement: HTMLElement
   readonly cookie: string

@@ -13,7 +13,9 @@ export const keys = {
   folders: (path: string) => ['dirs', path],
   /** The names of all entries of a folder. */
   names: (path: string) => ['names', path],
-  pictures: (path: string, ...order: readonly unknown[]) => ['pictures', path, ...order],
+  /** The paths of the files of a folder that a viewer shows. */
+  shownBy: (folder: string, ...viewer: readonly unknown[]) => ['shown by', folder, ...viewer],
+  pictureDetails: (path: string) => ['picture details', path],
   text: (path: string) => ['text', path],
   readme: (path: string, ...version: readonly unknown[]) => ['readme', path, ...version],
   rights: (folder: string) => ['rights', folder],

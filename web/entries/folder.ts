@@ -36,6 +36,15 @@ export function beginSorting(hasOwnOrder: boolean): void {
   else if (sorting.peek().sort_by === '') sorting.value = byName
 }
 
+/** The file or folder of this path, with what its page needs. */
+export function entryQuery(path: string) {
+  return {
+    queryKey: keys.entry(path),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      post('/api/fs/get', { path, password: folderPasswords.of(path) }, { signal }),
+  }
+}
+
 /** Number of entries on a page. */
 const pageLength = 200
 
@@ -170,9 +179,9 @@ export async function refreshFolder(path: string, display: Display, mayRefresh: 
 
 /** Loads again what is shown of these folders. Call after a change in them. */
 export async function showChanges(...paths: readonly string[]): Promise<void> {
-  // The pictures of a folder may be many: they are loaded again only with the next picture.
+  // The pictures of a folder may be many: they are loaded again only with the next one.
   for (const path of paths) {
-    void queryClient.invalidateQueries({ queryKey: keys.pictures(path), refetchType: 'none' })
+    void queryClient.invalidateQueries({ queryKey: keys.shownBy(path), refetchType: 'none' })
   }
   const shown = paths.flatMap((path) => [keys.folder(path), keys.folders(path)])
   await Promise.all(shown.map((queryKey) => queryClient.invalidateQueries({ queryKey })))

@@ -2,18 +2,16 @@
 import { useQuery } from '@tanstack/preact-query'
 import { useEffect } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
-import { post } from '../api/client.ts'
-import { keys } from '../api/keys.ts'
 import { FilePage } from '../viewers/file-page.tsx'
 import { Failure } from '../components/failure.tsx'
 import { currentPath } from '../components/places.ts'
+import { entryQuery } from '../entries/folder.ts'
 import { nameIn, useSource } from '../entries/source.ts'
 import type { Me } from '../session/me.ts'
 import { textsOf } from '../texts/texts.ts'
 import { AskFolderPassword, isDenied } from './ask-folder-password.tsx'
 import { Breadcrumb } from './breadcrumb.tsx'
 import { FolderView } from './folder-view.tsx'
-import { folderPasswords } from '../session/folder-passwords.ts'
 import { clearSelection } from './selection.ts'
 
 const texts = textsOf('common', 'files')
@@ -52,8 +50,5 @@ export function FilesPage({ me }: { readonly me?: Me }) {
 
 /** The file or folder of this path. */
 export function useEntry(path: string) {
-  return useQuery({
-    queryKey: keys.entry(path),
-    queryFn: ({ signal }) => post('/api/fs/get', { path, password: folderPasswords.of(path) }, { signal }),
-  })
+  return useQuery(entryQuery(path))
 }

@@ -19,7 +19,7 @@ const texts = textsOf('common', 'files', 'viewers')
 const LinkDialog = part(async () => ({ default: (await import('./link-dialog.tsx')).LinkDialog }))
 const HistoryDialog = part(async () => ({ default: (await import('./history-dialog.tsx')).HistoryDialog }))
 const ShareDialog = part(async () => ({ default: (await import('../shares/share-dialog.tsx')).ShareDialog }))
-const PictureView = part(() => import('./picture-view.tsx'))
+const PictureView = part(() => import('./picture/picture-view.tsx'))
 const TextView = part(() => import('./text-view.tsx'))
 const PdfView = part(() => import('./pdf-view.tsx'))
 
@@ -45,29 +45,29 @@ export function FilePage({ path, file, me }: FilePageProps) {
         <span class="space" />
         {me && !isGuest(me) && (
           <button type="button" onClick={() => setDialog('history')}>
-            <History aria-hidden size={16} /> {texts.files.history}
+            <History aria-hidden size={16} /> <span class="text">{texts.files.history}</span>
           </button>
         )}
         {file.unreadable !== true && (
           <>
             {me && !isGuest(me) && may(me, 'share') && (
               <button type="button" onClick={() => setDialog('share')}>
-                <Share2 aria-hidden size={16} /> {texts.files.share}
+                <Share2 aria-hidden size={16} /> <span class="text">{texts.files.share}</span>
               </button>
             )}
             {me && (
               <button type="button" onClick={() => setDialog('link')}>
-                <Link2 aria-hidden size={16} /> {texts.files.link}
+                <Link2 aria-hidden size={16} /> <span class="text">{texts.files.link}</span>
               </button>
             )}
             <a class="button" href={downloadUrl(path, file.sign)} download={file.name}>
-              <Download aria-hidden size={16} /> {texts.files.download}
+              <Download aria-hidden size={16} /> <span class="text">{texts.files.download}</span>
             </a>
           </>
         )}
       </header>
       <Loaded>
-        <Content key={path} path={path} file={file} />
+        <Content key={viewerOf(file) === 'image' ? parentOf(path) : path} path={path} file={file} />
         {dialog === 'link' && <LinkDialog path={parentOf(path)} name={file.name} onClose={close} />}
         {dialog === 'history' && <HistoryDialog path={path} onClose={close} />}
         {dialog === 'share' && me && <ShareDialog me={me} paths={[path]} hasFiles onClose={close} />}
@@ -86,7 +86,7 @@ function Content({ path, file }: ContentProps) {
   const viewer = viewerOf(file)
   switch (viewer) {
     case 'image':
-      return <PictureView path={path} source={source} name={file.name} />
+      return <PictureView path={path} file={file} />
     case 'video':
     case 'audio':
       return <MediaView kind={viewer} source={source} file={file} folder={parentOf(path)} />

@@ -28,7 +28,7 @@ export function MediaView({ kind, source, file, folder }: MediaViewProps) {
   } as const
   if (kind === 'audio') return <audio {...attributes} />
   return (
-    <video {...attributes} class="shown">
+    <video {...attributes} class="film">
       {subtitlesOf(file).map(({ name, sign }) => (
         <track key={name} kind="subtitles" label={name} src={previewUrl(joined(folder, name), sign)} />
       ))}

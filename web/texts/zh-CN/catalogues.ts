@@ -9,6 +9,7 @@ export const catalogues: Catalogues = {
   changes: () => import('./changes.ts'),
   properties: () => import('./properties.ts'),
   viewers: () => import('./viewers.ts'),
+  pictures: () => import('./pictures.ts'),
   uploads: () => import('./uploads.ts'),
   shares: () => import('./shares.ts'),
   events: () => import('./events.ts'),

@@ -1,0 +1,72 @@
+/** Where a picture is in the space that it is shown in. Lengths are in pixels of CSS. */
+
+export interface Size {
+  readonly width: number
+  readonly height: number
+}
+
+/** A point, or a way from one point to another. */
+export interface Point {
+  readonly x: number
+  readonly y: number
+}
+
+/** How large a picture is, and how far its center is from that of the space. */
+export interface Placement extends Point {
+  /** 1: it fits the space. */
+  readonly scale: number
+}
+
+/** A picture, the space, and how far it is turned. */
+export interface Frame {
+  readonly picture: Size
+  readonly space: Size
+  /** Clockwise, in quarters. */
+  readonly turns: number
+}
+
+/** All of the picture can be seen. */
+export const fitting: Placement = { scale: 1, x: 0, y: 0 }
+
+/** How many times its own size a picture can have. */
+const largest = 8
+
+/** How much of its own size a picture has when it fits. It is never larger than it is by itself. */
+export function fitOf({ picture, space, turns }: Frame): number {
+  const { width, height } = turned(picture, turns)
+  return Math.min(1, space.width / width, space.height / height)
+}
+
+/** The size of the picture if it is turned by these quarters. */
+function turned({ width, height }: Size, turns: number): Size {
+  return turns % 2 === 0 ? { width, height } : { width: height, height: width }
+}
+
+/** The placement in which the scale is another one, and the point of the picture that is at `at` stays there. */
+export function scaled(placement: Placement, scale: number, at: Point, frame: Frame): Placement {
+  const next = Math.min(Math.max(scale, 1), largest / fitOf(frame))
+  const factor = next / placement.scale
+  const { x, y } = placement
+  return bounded({ scale: next, x: at.x - (at.x - x) * factor, y: at.y - (at.y - y) * factor }, frame)
+}
+
+/** The placement moved by these pixels, as far as something of the picture is out of sight there. */
+export function moved({ scale, x, y }: Placement, by: Point, frame: Frame): Placement {
+  return bounded({ scale, x: x + by.x, y: y + by.y }, frame)
+}
+
+function bounded({ scale, x, y }: Placement, frame: Frame): Placement {
+  const { width, height } = turned(frame.picture, frame.turns)
+  const size = scale * fitOf(frame)
+  const within = (at: number, length: number, room: number) => {
+    const limit = Math.max(0, (length * size - room) / 2)
+    return Math.min(Math.max(at, -limit), limit)
+  }
+  return { scale, x: within(x, width, frame.space.width), y: within(y, height, frame.space.height) }
+}
+
+/** The scale at which the picture has its own size, or twice that which fits if that is hardly larger. */
+export function closeUp(frame: Frame): number {
+  const own = 1 / fitOf(frame)
+  return own > 1.2 ? own : 2
+}
