@@ -49,12 +49,27 @@ declare class HTMLCanvasElement extends HTMLElement {
   } | null
 }
 
-declare class HTMLAudioElement extends HTMLElement {
+declare class HTMLMediaElement extends HTMLElement {
+  readonly currentSrc: string
   readonly duration: number
+  readonly paused: boolean
   readonly readyState: number
+  readonly textTracks: Iterable<{ readonly mode: string; readonly activeCues: Iterable<VTTCue> | null }>
+  muted: boolean
   onloadedmetadata: ((event: unknown) => void) | null
+  onended: ((event: unknown) => void) | null
   onseeked: ((event: unknown) => void) | null
   currentTime: number
+  play(): Promise<void>
+  pause(): void
+}
+
+declare class HTMLAudioElement extends HTMLMediaElement {}
+
+declare class HTMLVideoElement extends HTMLMediaElement {}
+
+interface VTTCue {
+  getCueAsHTML(): { readonly textContent: string | null }
 }
 
 declare class DOMRect {

@@ -91,6 +91,183 @@ void t.test('the details that a camera writes are read', async (t) => {
   })
 })
 
+void t.test('subtitles are cues of plain text', async (t) => {
+  const cues = (name: string, text: string) =>
+    evaluated<{ start: number; end: number; text: string }[]>(
+      'media/cues.ts',
+      `m.cuesIn(${JSON.stringify(name)}, ${JSON.stringify(text)})`,
+    )
+  const srt =
+    '\ufeff1\r\n00:00:01,500 --> 00:00:02,750 X1:1\r\n<i>High</i> <font color="red">water</font>\r\nat six\r\n\r\n' +
+    '2\r\n01:00:00,000 --> 01:00:01,000\r\n{\\an8}<script>alert(1)</script> 1 < 2\r\n\r\n3\r\n00:00:09 --> no time\r\nx\r\n'
+  t.strictSame(await cues('a.srt', srt), [
+    { start: 1.5, end: 2.75, text: 'High water\nat six' },
+    { start: 3600, end: 3601, text: '<script>alert(1)</script> 1 < 2' },
+  ])
+  const vtt =
+    'WEBVTT\n\nSTYLE\n::cue { background: url(https://remote.invalid/a) }\n\nNOTE a note\n\n' +
+    'first\n00:01.000 --> 00:02.000 align:start\n<v Ann>Low <c.loud>water</c> &lt;b&gt; &amp;amp;</v>\n\n' +
+    '00:03.000 --> 00:02.000\nbackwards\n\n00:04.000 --> 00:05.000\n<00:04.500>later <img src=x>\n'
+  t.strictSame(await cues('a.vtt', vtt), [
+    { start: 1, end: 2, text: 'Low water <b> &amp;' },
+    { start: 4, end: 5, text: 'later <img src=x>' },
+  ])
+  const ass =
+    '[Script Info]\nTitle: x\n[Events]\nFormat: Layer, Start, End, Style, Text\n' +
+    'Dialogue: 0,0:00:05.00,0:00:06.50,Default,{\\b1}Second{\\b0}, with a comma\\Nand a line\n' +
+    'Dialogue: 0,0:00:01.00,0:00:02.00,Default,First\\hone\n' +
+    'Dialogue: 0,0:00:07.00,0:00:08.00,Default,{\\p1}m 0 0 l 100 0{\\p0}\nComment: 0,0:00:01.00,0:00:02.00,,no\n'
+  t.strictSame(await cues('a.ass', ass), [
+    { start: 1, end: 2, text: 'First\u00a0one' },
+    { start: 5, end: 6.5, text: 'Second, with a comma\nand a line' },
+  ])
+  t.equal(await evaluated('media/cues.ts', `m.escaped('<b>&amp;')`), '&lt;b&gt;&amp;amp;')
+  for (const hostile of ['<', '{\\', '&', '<c ', ' ', '00:01', '-->'])
+    t.strictSame(await cues('a.srt', hostile.repeat(100_000)), [], `${hostile} again and again`)
+})
+
+void t.test('a film has the subtitles that have its name', async (t) => {
+  const named = (...names: readonly string[]) =>
+    evaluated<readonly { name: string; tag: string }[]>(
+      'media/subtitles.ts',
+      `m.subtitlesOf({ name: 'the.tide.mkv', related: ${JSON.stringify(names)}.map((name) => ({ name, sign: '' })) })`,
+    )
+  const found = await named(
+    'the.tide.srt',
+    'the.tide.zh-CN.forced.VTT',
+    'the.tide.2.txt',
+    'the.tide2.srt',
+    'the.tide.ass',
+  )
+  t.strictSame(
+    found.map(({ name, tag }) => [name, tag]),
+    [
+      ['the.tide.srt', ''],
+      ['the.tide.zh-CN.forced.VTT', 'zh-CN.forced'],
+      ['the.tide.ass', ''],
+    ],
+  )
+  const label = (tag: string) =>
+    evaluated('media/subtitles.ts', `m.labelOf({ name: '', sign: '', tag: '${tag}', extension: 'srt' })`)
+  t.strictSame(await Promise.all(['', 'de', 'zh-CN.forced', 'x y'].map(label)), [
+    'SRT',
+    'German',
+    'Chinese (China) forced',
+    'x y',
+  ])
+})
+
+void t.test('texts are read in the encoding that they have', async (t) => {
+  const text = (bytes: Buffer) => evaluated('bytes.ts', `m.textOf(bytes(${JSON.stringify(bytes.toString('base64'))}))`)
+  t.equal(await text(Buffer.from('潮汐')), '潮汐')
+  t.equal(await text(Buffer.from('\ufeffcafé', 'utf16le')), 'café')
+  t.equal(await text(Buffer.from([0xb3, 0xb1, 0xcf, 0xab])), '潮汐', 'GB 18030')
+  t.equal(await text(Buffer.from('café, là', 'latin1')), 'café, là')
+})
+
+void t.test('the entries of a playlist are paths near it, and nothing else', async (t) => {
+  const read = (lines: readonly string[], top = '/') =>
+    evaluated<{ paths: readonly string[]; skipped: number } | null>(
+      'media/m3u.ts',
+      `m.playlistIn(${JSON.stringify(lines.join('\r\n'))}, '/music/lists', '${top}')`,
+    )
+  t.strictSame(
+    await read([
+      '\ufeff#EXTM3U',
+      '#EXTINF:12,The tide',
+      'a b.mp3',
+      '../100% #1?.mp3',
+      'sub%20folder/c.mp3',
+      '..\\d.mp3',
+      '/films/e.mp4',
+      '../../../../f.mp3',
+      'https://remote.invalid/g.mp3',
+      '//remote.invalid/h.mp3',
+      '\\\\remote.invalid\\i.mp3',
+      'C:\\Music\\j.mp3',
+      'javascript:alert(1)',
+      'k%2f..%2fl.mp3',
+      '',
+    ]),
+    {
+      paths: [
+        '/music/lists/a b.mp3',
+        '/music/100% #1?.mp3',
+        '/music/lists/sub folder/c.mp3',
+        '/music/d.mp3',
+        '/films/e.mp4',
+        '/f.mp3',
+      ],
+      skipped: 6,
+    },
+  )
+  t.strictSame(await read(['/a.mp3', '../../../b.mp3'], '/music'), {
+    paths: ['/music/a.mp3', '/music/b.mp3'],
+    skipped: 0,
+  })
+  t.equal(await read(['#EXTM3U', '#EXT-X-TARGETDURATION:10', 'part.ts']), null, 'a stream is no playlist')
+  const { paths, skipped } = (await read(Array<string>(10_005).fill('a.mp3'))) ?? { paths: [], skipped: 0 }
+  t.strictSame([paths.length, skipped], [10_000, 5])
+})
+
+void t.test('files are played in the order of the list, or in a random one', async (t) => {
+  const around = (...values: readonly unknown[]) =>
+    evaluated('media/play-order.ts', `m.around(...${JSON.stringify(values)}.map((each) => each ?? undefined))`)
+  t.strictSame(await around(0, 3, null, 'none'), { next: 1 })
+  t.strictSame(await around(2, 3, null, 'none'), { previous: 1 })
+  t.strictSame(await around(2, 3, null, 'all'), { previous: 1, next: 0 })
+  t.strictSame(await around(2, 3, [2, 0, 1], 'none'), { next: 0 })
+  t.strictSame(await around(2, 3, [2, 0, 1], 'all'), { previous: 1, next: 0 })
+  t.strictSame(await around(-1, 0, null, 'all'), {})
+  const order = await evaluated<readonly number[]>('media/play-order.ts', 'm.shuffled(100, 7)')
+  t.equal(order[0], 7)
+  t.strictSame(
+    [...order].sort((one, other) => one - other),
+    Array.from({ length: 100 }, (_, index) => index),
+  )
+})
+
+void t.test('other programs get the link in their own form', async (t) => {
+  const url = 'https://tide.example/d/a%20b.mkv?sign=x:0'
+  const links = async (platform: string) =>
+    evaluated<Readonly<Record<string, string>>>(
+      'media/players.ts',
+      `Object.fromEntries(m.programsOn(${JSON.stringify(platform)})
+         .map(({ name, link }) => [name, link(new URL(${JSON.stringify(url)}), 'a b; c.mkv')]))`,
+    )
+  const asParameter = encodeURIComponent(url)
+  const intent = (app: string) =>
+    'intent://tide.example/d/a%20b.mkv?sign=x:0#Intent;scheme=https;action=android.intent.action.VIEW;' +
+    `type=video/*;package=${app};S.title=a%20b%3B%20c.mkv;end`
+  t.strictSame(await links('android'), {
+    VLC: intent('org.videolan.vlc'),
+    'MX Player': intent('com.mxtech.videoplayer.ad'),
+    'MX Player Pro': intent('com.mxtech.videoplayer.pro'),
+    mpv: intent('is.xyz.mpv'),
+  })
+  t.strictSame(await links('ios'), {
+    VLC: `vlc-x-callback://x-callback-url/stream?url=${asParameter}`,
+    Infuse: `infuse://x-callback-url/play?url=${asParameter}`,
+    nPlayer: `nplayer-${url}`,
+    VidHub: `open-vidhub://x-callback-url/open?url=${asParameter}`,
+  })
+  t.match(await links('macos'), { IINA: `iina://weblink?url=${asParameter}` })
+  const base64 = Buffer.from(url).toString('base64url')
+  t.strictSame(await links('windows'), {
+    PotPlayer: `potplayer://${url}`,
+    'mpv (mpv-handler)': `mpv-handler://play/${base64}/`,
+  })
+  t.strictSame(await links('linux'), { 'mpv (mpv-handler)': `mpv-handler://play/${base64}/` })
+  const platform = (userAgent: string, maxTouchPoints = 0) =>
+    evaluated('media/players.ts', `m.platformOf(${JSON.stringify({ userAgent, maxTouchPoints })}) ?? null`)
+  t.equal(await platform('Mozilla/5.0 (Linux; Android 16; K)'), 'android')
+  t.equal(await platform('Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)'), 'macos')
+  t.equal(await platform('Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)', 5), 'ios')
+  t.equal(await platform('Mozilla/5.0 (Windows NT 10.0; Win64; x64)'), 'windows')
+  t.equal(await platform('Mozilla/5.0 (X11; Linux x86_64)'), 'linux')
+  t.equal(await platform('something'), null)
+})
+
 void t.test('a picture is zoomed at a point, and never leaves its space', async (t) => {
   const frame = { picture: { width: 2000, height: 1000 }, space: { width: 500, height: 500 }, turns: 0 }
   const zoom = <T>(expression: string) =>

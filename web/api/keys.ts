@@ -16,6 +16,8 @@ export const keys = {
   /** The paths of the files of a folder that a viewer shows. */
   shownBy: (folder: string, ...viewer: readonly unknown[]) => ['shown by', folder, ...viewer],
   pictureDetails: (path: string) => ['picture details', path],
+  subtitles: (path: string) => ['subtitles', path],
+  playlist: (path: string) => ['playlist', path],
   text: (path: string) => ['text', path],
   readme: (path: string, ...version: readonly unknown[]) => ['readme', path, ...version],
   rights: (folder: string) => ['rights', folder],

@@ -179,7 +179,7 @@ export async function refreshFolder(path: string, display: Display, mayRefresh: 
 
 /** Loads again what is shown of these folders. Call after a change in them. */
 export async function showChanges(...paths: readonly string[]): Promise<void> {
-  // The pictures of a folder may be many: they are loaded again only with the next one.
+  // The pictures or songs of a folder may be many: they are loaded again only with the next one.
   for (const path of paths) {
     void queryClient.invalidateQueries({ queryKey: keys.shownBy(path), refetchType: 'none' })
   }

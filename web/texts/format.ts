@@ -22,6 +22,7 @@ function formatsOf({ locale, language }: typeof languageInUse.value) {
     durations: durationUnits.map((unit) => unitFormat(unit, 'long')),
     parts: new Intl.ListFormat(locale, { type: 'unit', style: 'narrow' }),
     names: new Intl.Collator(locale, { numeric: true }),
+    languages: new Intl.DisplayNames(language, { type: 'language' }),
   }
 }
 
@@ -101,4 +102,13 @@ export function formatDuration(seconds: number): string {
 /** The order of two names for people who read the language, with numbers by their value. */
 export function compareNames(one: string, other: string): number {
   return made.value.names.compare(one, other)
+}
+
+/** The name of a language (BCP 47) in the language in use; the text itself if it is none. */
+export function languageName(tag: string): string {
+  try {
+    return made.value.languages.of(tag) ?? tag
+  } catch {
+    return tag
+  }
 }

@@ -23,3 +23,18 @@ export async function firstBytes(url: string, length: number, signal: AbortSigna
   await reader.cancel()
   return bytes.subarray(0, filled)
 }
+
+/** The text of bytes in UTF-8 or, with a byte order mark, UTF-16; else in GB 18030 or, if it is none, Windows-1252. */
+export function textOf(bytes: Uint8Array): string {
+  const [first, second] = bytes
+  if (first === 0xff && second === 0xfe) return new TextDecoder('utf-16le').decode(bytes)
+  if (first === 0xfe && second === 0xff) return new TextDecoder('utf-16be').decode(bytes)
+  for (const encoding of ['utf-8', 'gb18030']) {
+    try {
+      return new TextDecoder(encoding, { fatal: true }).decode(bytes)
+    } catch {
+      // It has another encoding.
+    }
+  }
+  return new TextDecoder('windows-1252').decode(bytes)
+}

@@ -10,8 +10,7 @@ import { useSource } from '../entries/source.ts'
 import { isGuest, type Me } from '../session/me.ts'
 import { may } from '../session/permissions.ts'
 import { textsOf } from '../texts/texts.ts'
-import { MediaView } from './media-view.tsx'
-import { viewerOf } from './viewer.ts'
+import { viewerOf, type Viewer } from './viewer.ts'
 import './file-page.css'
 
 const texts = textsOf('common', 'files', 'viewers')
@@ -20,6 +19,8 @@ const LinkDialog = part(async () => ({ default: (await import('./link-dialog.tsx
 const HistoryDialog = part(async () => ({ default: (await import('./history-dialog.tsx')).HistoryDialog }))
 const ShareDialog = part(async () => ({ default: (await import('../shares/share-dialog.tsx')).ShareDialog }))
 const PictureView = part(() => import('./picture/picture-view.tsx'))
+const MediaView = part(() => import('./media/media-view.tsx'))
+const PlaylistView = part(() => import('./media/playlist-view.tsx'))
 const TextView = part(() => import('./text-view.tsx'))
 const PdfView = part(() => import('./pdf-view.tsx'))
 
@@ -67,13 +68,18 @@ export function FilePage({ path, file, me }: FilePageProps) {
         )}
       </header>
       <Loaded>
-        <Content key={viewerOf(file) === 'image' ? parentOf(path) : path} path={path} file={file} />
+        <Content key={stays(viewerOf(file)) ? parentOf(path) : path} path={path} file={file} />
         {dialog === 'link' && <LinkDialog path={parentOf(path)} name={file.name} onClose={close} />}
         {dialog === 'history' && <HistoryDialog path={path} onClose={close} />}
         {dialog === 'share' && me && <ShareDialog me={me} paths={[path]} hasFiles onClose={close} />}
       </Loaded>
     </section>
   )
+}
+
+/** Whether the viewer stays when the file is followed by another one of its kind in the folder. */
+function stays(viewer: Viewer): boolean {
+  return ['image', 'video', 'audio'].includes(viewer)
 }
 
 interface ContentProps {
@@ -89,7 +95,9 @@ function Content({ path, file }: ContentProps) {
       return <PictureView path={path} file={file} />
     case 'video':
     case 'audio':
-      return <MediaView kind={viewer} source={source} file={file} folder={parentOf(path)} />
+      return <MediaView kind={viewer} path={path} file={file} />
+    case 'playlist':
+      return <PlaylistView path={path} file={file} />
     case 'pdf':
       return <PdfView source={source} name={file.name} />
     case 'text':

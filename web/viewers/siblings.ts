@@ -5,7 +5,7 @@ import { useLocation } from 'wouter-preact'
 import { post } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
 import { queryClient } from '../api/queries.ts'
-import { addressOf, joined, parentOf } from '../components/places.ts'
+import { addressOf, joined, nameOf, parentOf } from '../components/places.ts'
 import { entryQuery, sorting } from '../entries/folder.ts'
 import { useSource } from '../entries/source.ts'
 import { folderPasswords } from '../session/folder-passwords.ts'
@@ -73,4 +73,9 @@ export function useShowing(): (path: string) => Promise<void> {
 /** Loads what the page of a file needs, unless it has been loaded lately. Never rejects. */
 export async function loadEntry(path: string): Promise<void> {
   await queryClient.query({ ...entryQuery(path), staleTime }).catch(() => undefined)
+}
+
+/** What a list shows of the paths: names, with the way from the folder if they are not in it. */
+export function shownName(path: string, folder: string): string {
+  return parentOf(path) === folder ? nameOf(path) : path
 }

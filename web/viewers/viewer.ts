@@ -3,7 +3,7 @@ import { FileType } from '../api/schema.ts'
 import type { ShownFile } from './file-page.tsx'
 
 /** 'unreadable': a grant does not let the user read the file. */
-export type Viewer = 'image' | 'video' | 'audio' | 'pdf' | 'markdown' | 'text' | 'none' | 'unreadable'
+export type Viewer = 'image' | 'video' | 'audio' | 'playlist' | 'pdf' | 'markdown' | 'text' | 'none' | 'unreadable'
 
 const byType: Readonly<Record<FileType, Viewer | undefined>> = {
   [FileType.unknown]: undefined,
@@ -15,7 +15,13 @@ const byType: Readonly<Record<FileType, Viewer | undefined>> = {
 }
 
 /** Extensions that say more than the type. */
-const byExtension: Readonly<Record<string, Viewer>> = { pdf: 'pdf', md: 'markdown', markdown: 'markdown' }
+const byExtension: Readonly<Record<string, Viewer>> = {
+  pdf: 'pdf',
+  md: 'markdown',
+  markdown: 'markdown',
+  m3u: 'playlist',
+  m3u8: 'playlist',
+}
 
 /** Texts up to this size are shown, in bytes. */
 const largestText = 4 * 2 ** 20

@@ -8,6 +8,7 @@ export const catalogues = {
   properties: () => import('./properties.ts'),
   viewers: () => import('./viewers.ts'),
   pictures: () => import('./pictures.ts'),
+  media: () => import('./media.ts'),
   uploads: () => import('./uploads.ts'),
   shares: () => import('./shares.ts'),
   events: () => import('./events.ts'),

@@ -10,6 +10,7 @@ export const catalogues: Catalogues = {
   properties: () => import('./properties.ts'),
   viewers: () => import('./viewers.ts'),
   pictures: () => import('./pictures.ts'),
+  media: () => import('./media.ts'),
   uploads: () => import('./uploads.ts'),
   shares: () => import('./shares.ts'),
   events: () => import('./events.ts'),
