@@ -175,6 +175,29 @@ void t.test('films and sounds', { skip: withoutBrowser }, async (t) => {
     }),
   )
 
+  await t.test('a film goes on when the server signs its link anew', async (t) => {
+    await site.call('/api/admin/setting/save', [{ key: 'link_expiration', value: '1' }])
+    await visit(t, site, { at: harbour }, async (page) => {
+      await list(page).waitFor()
+      const source = () => page.locator('video').getAttribute('src')
+      const first = (await source()) ?? ''
+      const signs = new Set<string>()
+      page.on('response', (response) => {
+        if (!response.url().endsWith('/api/fs/get')) return
+        void response.json().then(({ data }: { data: { sign: string } }) => signs.add(data.sign))
+      })
+      const isSignedAnew = async () => {
+        // The page asks again when it is shown again.
+        await page.evaluate(`document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`)
+        // The page has shown the answer before it asks once more.
+        return [...signs].filter((sign) => !first.includes(encodeURIComponent(sign))).length > 1
+      }
+      await eventually(t, isSignedAnew, true)
+      t.equal(await source(), first)
+    })
+    await site.call('/api/admin/setting/save', [{ key: 'link_expiration', value: '0' }])
+  })
+
   await t.test('other programs get a link that works without an account', (t) =>
     visit(t, site, { at: harbour }, async (page) => {
       await button(page, 'Open with').click()

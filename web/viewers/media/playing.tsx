@@ -4,6 +4,7 @@ import type { RefObject } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { useSource } from '../../entries/source.ts'
 import type { ShownFile } from '../file-page.tsx'
+import { useSteadyUrl } from '../steady-url.ts'
 
 interface PlayingProps {
   readonly kind: 'video' | 'audio'
@@ -19,7 +20,7 @@ interface PlayingProps {
 
 export function Playing(props: PlayingProps) {
   const { kind, path, file, element, goesOn, onEnded, onFailed, onPrevious, onNext } = props
-  const source = useSource().previewUrl(path, file.sign)
+  const source = useSteadyUrl(path, useSource().previewUrl(path, file.sign))
   useEffect(() => {
     // The browser may refuse what the user has not started.
     if (goesOn.current) void element.current?.play().catch(() => undefined)

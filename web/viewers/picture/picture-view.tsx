@@ -7,6 +7,7 @@ import { useSource } from '../../entries/source.ts'
 import { textsOf } from '../../texts/texts.ts'
 import type { ShownFile } from '../file-page.tsx'
 import { useShowing, useSiblings } from '../siblings.ts'
+import { useSteadyUrl } from '../steady-url.ts'
 import { useFullScreen } from './full-screen.ts'
 import { useGestures } from './gestures.ts'
 import { PictureBar } from './picture-bar.tsx'
@@ -25,7 +26,7 @@ interface PictureViewProps {
 }
 
 export default function PictureView({ path, file }: PictureViewProps) {
-  const source = useSource().previewUrl(path, file.sign)
+  const source = useSteadyUrl(path, useSource().previewUrl(path, file.sign))
   const view = useRef<HTMLDivElement>(null)
   const stage = useRef<HTMLDivElement>(null)
   const { paths, at } = useSiblings(path, 'image')
