@@ -79,7 +79,8 @@ web/session               web/texts web/api web/components
 web/entries               web/api web/components web/session
 web/uploads               web/texts web/api web/components web/session web/entries
 web/shares                web/texts web/api web/components web/session
-web/viewers               web/texts web/api web/components web/session web/entries web/shares
+web/preview               web/styles
+web/viewers               web/texts web/api web/components web/session web/entries web/shares web/preview
 web/files                 web/texts web/api web/components web/session web/entries web/uploads web/shares web/viewers
 web/visit                 web/texts web/api web/components web/session web/entries web/uploads web/viewers web/files
 web/search                web/texts web/api web/components web/session web/entries

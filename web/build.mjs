@@ -2,6 +2,7 @@
  * Bundles the console into dist/web: index.html, and the files that it loads in static/, each with a digest of its
  * content in its name and with compressed variants. `node web/build.mjs --watch` builds again after each change.
  */
+import { createHash } from 'node:crypto'
 import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -47,6 +48,51 @@ const copiedFiles = {
   },
 }
 
+/**
+ * Imports that end in `?document` bundle the script and its style sheets into a document of their own, and are its name.
+ * The name ends in the digest of the script, which the server puts into the policy of the document, so that no other
+ * script runs in it (`protocols/http/site/console.ts`). @type {import('esbuild').Plugin}
+ */
+const documents = {
+  name: 'documents',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /\?document$/ }, ({ path, resolveDir }) => ({
+      path: join(resolveDir, path.replace(/\?document$/, '')),
+      namespace: 'documents',
+    }))
+    onLoad({ filter: /.*/, namespace: 'documents' }, async ({ path }) => {
+      const { outputFiles, metafile } = await build({
+        ...bundling,
+        entryPoints: [path],
+        outdir: files,
+        write: false,
+        format: 'iife',
+        // The documents read archives within bounds.
+        alias: { jszip: './web/preview/docx-zip.ts' },
+      })
+      const template = join(source, 'preview/document.html')
+      const html = await documentOf(await readFile(template, 'utf8'), outputFiles)
+      const name = `preview-${basename(path, '.tsx')}-${digest(html, 'hex').slice(0, 8)}-${digest(scriptIn(html), 'base64url')}.html`
+      await mkdir(files, { recursive: true })
+      await writeFile(join(files, name), html)
+      const watched = Object.keys(metafile.inputs).map((input) => join(bundling.absWorkingDir, input))
+      return { contents: `export default ${JSON.stringify(name)}`, watchFiles: [template, ...watched] }
+    })
+  },
+}
+
+const digest = (text, encoding) => createHash('sha256').update(text).digest(encoding)
+const scriptIn = (html) => html.slice(html.indexOf('<script>') + '<script>'.length, html.lastIndexOf('</script>'))
+
+/** The document with the script and the style sheet in it. */
+function documentOf(template, outputFiles) {
+  const textOf = (ending) => outputFiles.find(({ path }) => path.endsWith(ending)).text
+  const [script, style] = [textOf('.js'), textOf('.css')]
+  // What would end the element too early or too late (HTML Standard, restrictions for contents of script elements).
+  if (/<\/script|<!--[^]*<script/i.test(script) || /<\/style/i.test(style)) throw new Error('not to be put into HTML')
+  return template.replace('/* style */', () => style.trim()).replace('/* script */', () => script.trim())
+}
+
 /** Writes the index page with the names of the entry's script and style sheet. */
 async function writePage(metafile) {
   const [script, entry] = Object.entries(metafile.outputs).find(([, { entryPoint }]) => entryPoint === 'web/main.tsx')
@@ -64,7 +110,7 @@ async function writePage(metafile) {
 }
 
 async function compressFiles() {
-  const names = (await readdir(files)).filter((name) => /\.(?:js|mjs|css|svg)$/.test(name))
+  const names = (await readdir(files)).filter((name) => /\.(?:js|mjs|css|svg|html)$/.test(name))
   await Promise.all(
     names.map(async (name) => {
       const content = await readFile(join(files, name))
@@ -77,26 +123,31 @@ async function compressFiles() {
 }
 
 /** @type {import('esbuild').BuildOptions} */
-const options = {
+const bundling = {
   absWorkingDir: fileURLToPath(new URL('..', import.meta.url)),
-  entryPoints: ['web/main.tsx'],
-  outdir: files,
-  entryNames: '[name]-[hash]',
-  chunkNames: '[name]-[hash]',
-  assetNames: '[name]-[hash]',
   bundle: true,
-  splitting: true,
-  format: 'esm',
   target: ['es2022'],
   minify: true,
   metafile: true,
   jsx: 'automatic',
   jsxImportSource: 'preact',
-  // The documentation.
-  loader: { '.md': 'text' },
   banner: { css: `@layer ${layers.join(', ')};` },
   logLevel: 'warning',
-  plugins: [page, copiedFiles],
+}
+
+/** @type {import('esbuild').BuildOptions} */
+const options = {
+  ...bundling,
+  entryPoints: ['web/main.tsx'],
+  outdir: files,
+  entryNames: '[name]-[hash]',
+  chunkNames: '[name]-[hash]',
+  assetNames: '[name]-[hash]',
+  splitting: true,
+  format: 'esm',
+  // The documentation.
+  loader: { '.md': 'text' },
+  plugins: [page, copiedFiles, documents],
 }
 
 if (process.argv.includes('--watch')) await (await context(options)).watch()

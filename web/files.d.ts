@@ -4,6 +4,12 @@ declare module '*?file' {
   export default url
 }
 
+/** Scripts that the build makes documents of; the import is the name of the document, beside the importing script. */
+declare module '*?document' {
+  const name: string
+  export default name
+}
+
 /** Texts of the documentation, as they are. */
 declare module '*.md' {
   const text: string

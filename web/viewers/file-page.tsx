@@ -23,6 +23,7 @@ const MediaView = part(() => import('./media/media-view.tsx'))
 const PlaylistView = part(() => import('./media/playlist-view.tsx'))
 const TextView = part(() => import('./text-view.tsx'))
 const PdfView = part(() => import('./pdf-view.tsx'))
+const DocumentView = part(() => import('./document-view.tsx'))
 
 export type ShownFile = Data<'/api/fs/get'>
 
@@ -103,6 +104,11 @@ function Content({ path, file }: ContentProps) {
     case 'text':
     case 'markdown':
       return <TextView path={path} source={source} name={file.name} isMarkdown={viewer === 'markdown'} />
+    case 'docx':
+    case 'xlsx':
+    case 'epub':
+    case 'csv':
+      return <DocumentView kind={viewer} path={path} source={source} name={file.name} size={file.size} />
     case 'none':
     case 'unreadable':
       return <p class="loading">{texts.look[viewer]}</p>

@@ -7,16 +7,15 @@ import { folderPasswords } from '../session/folder-passwords.ts'
 import { showChanges } from '../entries/folder.ts'
 import { report, reportFailure } from '../components/notices.tsx'
 import { parentOf } from '../components/places.ts'
+import type { DecodedText } from '../preview/encoding.ts'
 import { textsOf } from '../texts/texts.ts'
 import { CodeEditor } from './code-editor.tsx'
 import { useWarningBeforeLeaving } from './unsaved.ts'
 
 const texts = textsOf('common', 'viewers')
 
-export interface LoadedText {
-  readonly text: string
-  /** Whether the bytes are UTF-8. Others are shown as Latin-1 and not saved, because that would change them. */
-  readonly isUtf8: boolean
+/** What is not UTF-8 is not saved, because that would change it. */
+export interface LoadedText extends DecodedText {
   /** The entity tag of the file from which the text was read. */
   readonly etag: string
 }

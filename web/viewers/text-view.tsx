@@ -9,6 +9,7 @@ import { folderPasswords } from '../session/folder-passwords.ts'
 import { Failure } from '../components/failure.tsx'
 import { part } from '../components/loaded.tsx'
 import { parentOf } from '../components/places.ts'
+import { decodedText } from '../preview/encoding.ts'
 import { textsOf } from '../texts/texts.ts'
 import { TextEditor, type LoadedText } from './text-editor.tsx'
 
@@ -67,13 +68,7 @@ async function loadText(url: string, signal: AbortSignal): Promise<LoadedText> {
   const response = await fetch(url, { signal, cache: 'no-cache' })
   if (!response.ok) throw new Error(texts.look.notRead)
   const etag = response.headers.get('ETag') ?? ''
-  const bytes = await response.arrayBuffer()
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-    return { text, isUtf8: true, etag }
-  } catch {
-    return { text: new TextDecoder('latin1').decode(bytes), isUtf8: false, etag }
-  }
+  return { ...decodedText(new Uint8Array(await response.arrayBuffer())), etag }
 }
 
 async function mayWriteIn(folder: string): Promise<boolean> {

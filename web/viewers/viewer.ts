@@ -1,9 +1,11 @@
 /** Which part of the console shows a file. */
 import { FileType } from '../api/schema.ts'
+import type { PreviewKind } from '../preview/messages.ts'
 import type { ShownFile } from './file-page.tsx'
 
 /** 'unreadable': a grant does not let the user read the file. */
-export type Viewer = 'image' | 'video' | 'audio' | 'playlist' | 'pdf' | 'markdown' | 'text' | 'none' | 'unreadable'
+export type Viewer =
+  ('image' | 'video' | 'audio' | 'playlist' | 'pdf' | 'markdown' | 'text' | 'none' | 'unreadable') | PreviewKind
 
 const byType: Readonly<Record<FileType, Viewer | undefined>> = {
   [FileType.unknown]: undefined,
@@ -21,10 +23,19 @@ const byExtension: Readonly<Record<string, Viewer>> = {
   markdown: 'markdown',
   m3u: 'playlist',
   m3u8: 'playlist',
+  docx: 'docx',
+  docm: 'docx',
+  dotx: 'docx',
+  xlsx: 'xlsx',
+  xlsm: 'xlsx',
+  xltx: 'xlsx',
+  epub: 'epub',
+  csv: 'csv',
+  tsv: 'csv',
 }
 
 /** Texts up to this size are shown, in bytes. */
-const largestText = 4 * 2 ** 20
+export const largestText = 4 * 2 ** 20
 
 export function viewerOf(file: Pick<ShownFile, 'name' | 'type' | 'size' | 'unreadable'>): Viewer {
   const { name, type, size, unreadable } = file

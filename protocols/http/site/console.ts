@@ -20,6 +20,8 @@ const contentSecurityPolicy = [
   "media-src 'self' blob:",
   "connect-src 'self'",
   "worker-src 'self'",
+  // Preview documents, see below.
+  "frame-src 'self'",
   "font-src 'self'",
   "manifest-src 'self'",
   "base-uri 'self'",
@@ -32,6 +34,32 @@ const permissionsPolicy = 'publickey-credentials-get=(self), publickey-credentia
 
 const policy = { 'Content-Security-Policy': contentSecurityPolicy }
 
+/** The document that shows a file of a kind: its name has the digest of its script (`web/build.mjs`). */
+const previewName = /^preview-\w+-[0-9a-f]{8}-([\w-]{43})\.html$/
+
+/**
+ * The policy of a document that shows files of others. Whatever is in them: only the script of the document runs, in an
+ * origin that is no other's, so that it has no cookies, storage and API, and nothing is loaded from anywhere.
+ */
+function previewPolicy(digest: string): string {
+  return [
+    'sandbox allow-scripts',
+    "default-src 'none'",
+    `script-src 'sha256-${Buffer.from(digest, 'base64url').toString('base64')}'`,
+    "style-src 'unsafe-inline'",
+    'img-src blob: data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'self'",
+  ].join('; ')
+}
+
+function filePolicy(name: string): Readonly<Record<string, string>> {
+  const [, digest] = previewName.exec(name) ?? []
+  // Scripts that run as workers are subject to the policy of their own response.
+  return digest === undefined ? policy : { 'Content-Security-Policy': previewPolicy(digest) }
+}
+
 export const consoleBuild: WebBuild = {
   placeholders: [
     { text: '{{base}}', value: ({ site }) => forAttribute(`${site}/`) },
@@ -42,6 +70,5 @@ export const consoleBuild: WebBuild = {
   ],
   fileTarget: /^\/static\/(?!manifest\.json(?:\?|$))/,
   pagePolicy: { ...policy, 'Permissions-Policy': permissionsPolicy },
-  // Scripts that run as workers are subject to the policy of their own response.
-  filePolicy: policy,
+  filePolicy,
 }

@@ -9,8 +9,8 @@ export interface WebBuild {
   readonly fileTarget: RegExp
   /** The headers of its pages that restrict what they may do. */
   readonly pagePolicy: Readonly<Record<string, string>>
-  /** The headers of its files that restrict what they may do. */
-  readonly filePolicy: Readonly<Record<string, string>>
+  /** The headers of the file of this name that restrict what it may do. */
+  readonly filePolicy: (name: string) => Readonly<Record<string, string>>
 }
 
 /** Image URLs in builds of different versions. They are replaced, so that browsers do not contact third parties. */
@@ -49,5 +49,5 @@ export const externalClient: WebBuild = {
   fileTarget: /^\/(?:assets|images|streamer|static)\/(?!manifest\.json(?:\?|$))/,
   // Prevents clickjacking. The pages have inline scripts, and load what the admin has configured.
   pagePolicy: { 'Content-Security-Policy': "frame-ancestors 'self'" },
-  filePolicy: {},
+  filePolicy: () => ({}),
 }

@@ -146,9 +146,10 @@ export class WebClient {
     try {
       // Appended, because CORS may have set Vary already.
       response.appendHeader('Vary', 'Accept-Encoding')
-      const headers: Record<string, string> = { 'Cache-Control': longCacheControl, ...this.#build.filePolicy }
+      const name = names.at(-1) ?? ''
+      const headers: Record<string, string> = { 'Cache-Control': longCacheControl, ...this.#build.filePolicy(name) }
       if (encoding !== undefined) headers['Content-Encoding'] = encoding
-      const type = mediaType(names.at(-1) ?? '')
+      const type = mediaType(name)
       await sendOpenFile(request, response, file, { headers, type, disposition: 'none', trusted: true })
     } finally {
       await file.close()

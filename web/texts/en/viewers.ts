@@ -16,4 +16,25 @@ export default {
     notRead: 'The file cannot be read.',
     pdfPage: (number: number) => `Page ${number}`,
   },
+
+  preview: {
+    /** The frame, for screen readers. */
+    title: (name: string) => `Content of ${name}`,
+    cut: 'The file is long: only its first part is shown. Download it to see all of it.',
+    damaged: 'This file is damaged, or not of the kind that its name says. Download it to try another program.',
+    protected:
+      'This file is protected by a password or a license, or of an older format. Download it to open it in its program.',
+    tooLarge: 'This file is too large to be shown here. Download it to open it.',
+    silent: 'Showing this file took too long, so it was stopped. Download it to open it.',
+    asTable: 'Show as a table',
+    openLink: 'Open this link?',
+    linkOf: 'The document leads to another site. Open it only if you trust the address:',
+    /** In the document. */
+    cell: 'Content of the cell',
+    chapters: 'Contents',
+    empty: 'This sheet is empty.',
+    nextChapter: 'Next chapter',
+    previousChapter: 'Previous chapter',
+    sheets: 'Sheets',
+  },
 }

@@ -18,4 +18,22 @@ export default {
     notRead: '无法读取文件。',
     pdfPage: (number) => `第 ${number} 页`,
   },
+
+  preview: {
+    title: (name) => `${name} 的内容`,
+    cut: '文件较大，仅显示开头部分。如需查看全部内容，请下载文件。',
+    damaged: '文件已损坏，或实际格式与扩展名不符。请下载后用其他程序打开。',
+    protected: '文件已加密、受版权保护或格式过旧，无法预览。请下载后用相应的程序打开。',
+    tooLarge: '文件过大，无法在线预览，请下载后打开。',
+    silent: '预览耗时过长，已停止。请下载后打开。',
+    asTable: '以表格显示',
+    openLink: '打开此链接？',
+    linkOf: '文档中的链接指向其他网站，请确认可信后再打开：',
+    cell: '单元格内容',
+    chapters: '目录',
+    empty: '此工作表为空。',
+    nextChapter: '下一章',
+    previousChapter: '上一章',
+    sheets: '工作表',
+  },
 } satisfies Translation<'viewers'>

@@ -1,14 +1,19 @@
 /** The console is the site unless a web client is configured: its page, its files, its policy, and its absence. */
+import { createHash } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import t from 'tap'
+import { consoleFolder } from '../../../../protocols/http/site/console.js'
 import { startGateway } from '../../../gateway.js'
 import { rawRequest } from '../raw-request.js'
 import { serve } from '../served.js'
-import { consoleBuildFolder, webBuild } from './web-build.js'
+import { consoleBuildFolder, previewDocument, webBuild } from './web-build.js'
 
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; " +
-  "connect-src 'self'; worker-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'self'; form-action 'self'; " +
-  "frame-ancestors 'none'"
+  "connect-src 'self'; worker-src 'self'; frame-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'self'; " +
+  "form-action 'self'; frame-ancestors 'none'"
 
 for (const site of ['', '/sub']) {
   void t.test(`the page of the console is sent for every path that nothing else has, at "${site}/"`, async (t) => {
@@ -76,6 +81,18 @@ void t.test('files of the console are cached, compressed, and subject to its pol
   t.match(await (await fetch(`${url}/static/manifest.json`)).json(), { name: 'Tidegate' })
 })
 
+void t.test('a document that shows files of others has a policy that lets only its own script run', async (t) => {
+  const { url } = await serve(t, '', [], {}, await consoleBuildFolder(t))
+  const document = await fetch(`${url}/static/${previewDocument.name}`)
+  t.equal(await document.text(), previewDocument.content)
+  t.equal(document.headers.get('content-type'), 'text/html; charset=utf-8')
+  t.equal(
+    document.headers.get('content-security-policy'),
+    `sandbox allow-scripts; default-src 'none'; script-src 'sha256-${previewDocument.digest}'; ` +
+      "style-src 'unsafe-inline'; img-src blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+  )
+})
+
 void t.test('a configured web client takes the place of the console', async (t) => {
   const { url } = await serve(t, '', [], { dist_dir: await webBuild(t) }, await consoleBuildFolder(t))
   t.match(await (await fetch(url)).text(), 'id="root"')
@@ -100,6 +117,15 @@ void t.test('the daemon serves the console of the program', async (t) => {
   const answer = await fetch(`${url}/${script ?? ''}`)
   t.equal(answer.status, 200)
   t.equal(answer.headers.get('content-type'), 'text/javascript; charset=utf-8')
+  const previews = (await readdir(join(consoleFolder, 'static'))).filter((name) => /^preview-.*\.html$/.test(name))
+  t.strictSame(previews.map((name) => name.split('-')[1]).sort(), ['csv', 'docx', 'epub', 'xlsx'])
+  for (const name of previews) {
+    const document = await fetch(`${url}/static/${name}`)
+    const [, program = ''] = /<script>(.*)<\/script>/s.exec(await document.text()) ?? []
+    const digest = createHash('sha256').update(program).digest('base64')
+    t.match(document.headers.get('content-security-policy'), `script-src 'sha256-${digest}';`, name)
+    t.ok(gzipSync(program).length < 110_000, `${name} is small enough to be loaded for one file`)
+  }
   const [, manifest] = /<link rel="manifest" href="([^"]+)"/.exec(page) ?? []
   const described = await fetch(`${url}/${manifest ?? ''}`)
   t.equal(described.headers.get('content-type'), 'application/manifest+json; charset=utf-8')

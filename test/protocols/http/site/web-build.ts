@@ -1,4 +1,5 @@
 /** The build of a small web client: it has the placeholders of real ones, and a script that reports the values. */
+import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -89,11 +90,20 @@ export function webBuild(test: Test, family: Family = 'newer', files: Files = {}
   })
 }
 
+const program = 'document.title = 1'
+/** A document that shows files of others. Its name has the digest of its script. */
+export const previewDocument = {
+  name: `preview-docx-0123abcd-${createHash('sha256').update(program).digest('base64url')}.html`,
+  content: `<!doctype html><script>${program}</script>`,
+  digest: createHash('sha256').update(program).digest('base64'),
+}
+
 /** A folder with the build of a small console, whose page has the placeholders of the real one. */
 export function consoleBuildFolder(test: Test): Promise<string> {
   return folderWith(test, {
     'index.html': '<title>{{title}}</title><base href="{{base}}"><link rel="icon" href="{{icon}}"><div id="console">',
     'static/main-AB12.js': 'export {}',
+    [`static/${previewDocument.name}`]: previewDocument.content,
     'static/packed-01.css': 'body{color:red}',
     'static/packed-01.css.br': brotliCompressSync('body{color:red}'),
     'static/packed-01.css.gz': gzipSync('body{color:red}'),
