@@ -20,6 +20,7 @@ import './document-view.css'
 const texts = textsOf('common', 'viewers')
 
 const TextView = part(() => import('./text-view.tsx'))
+const LargeText = part(() => import('./large-text.tsx'))
 
 /** Bytes that are read of a file: all of a document, and the first of a table that is a text. */
 const largest: Readonly<Record<PreviewKind, number>> = {
@@ -42,7 +43,7 @@ interface DocumentViewProps {
 export default function DocumentView(props: DocumentViewProps) {
   const { kind, path, source, name, size } = props
   const [showsSource, setShowsSource] = useState(false)
-  if (kind !== 'csv' || size > largestText) return <Frame {...props} />
+  if (kind !== 'csv') return <Frame {...props} />
   return (
     <>
       <div class="toolbar">
@@ -54,7 +55,11 @@ export default function DocumentView(props: DocumentViewProps) {
         <Frame {...props} />
       ) : (
         <Loaded>
-          <TextView path={path} source={source} name={name} isMarkdown={false} />
+          {size > largestText ? (
+            <LargeText source={source} name={name} />
+          ) : (
+            <TextView path={path} source={source} name={name} isMarkdown={false} />
+          )}
         </Loaded>
       )}
     </>

@@ -23,6 +23,7 @@ const MediaView = part(() => import('./media/media-view.tsx'))
 const PlaylistView = part(() => import('./media/playlist-view.tsx'))
 const TextView = part(() => import('./text-view.tsx'))
 const PdfView = part(() => import('./pdf-view.tsx'))
+const LargeText = part(() => import('./large-text.tsx'))
 const DocumentView = part(() => import('./document-view.tsx'))
 
 export type ShownFile = Data<'/api/fs/get'>
@@ -104,6 +105,8 @@ function Content({ path, file }: ContentProps) {
     case 'text':
     case 'markdown':
       return <TextView path={path} source={source} name={file.name} isMarkdown={viewer === 'markdown'} />
+    case 'longText':
+      return <LargeText source={source} name={file.name} />
     case 'docx':
     case 'xlsx':
     case 'epub':

@@ -3,9 +3,10 @@ import { FileType } from '../api/schema.ts'
 import type { PreviewKind } from '../preview/messages.ts'
 import type { ShownFile } from './file-page.tsx'
 
-/** 'unreadable': a grant does not let the user read the file. */
+/** 'longText': it is read part by part. 'unreadable': a grant does not let the user read the file. */
 export type Viewer =
-  ('image' | 'video' | 'audio' | 'playlist' | 'pdf' | 'markdown' | 'text' | 'none' | 'unreadable') | PreviewKind
+  | ('image' | 'video' | 'audio' | 'playlist' | 'pdf' | 'markdown' | 'text' | 'longText' | 'none' | 'unreadable')
+  | PreviewKind
 
 const byType: Readonly<Record<FileType, Viewer | undefined>> = {
   [FileType.unknown]: undefined,
@@ -34,7 +35,7 @@ const byExtension: Readonly<Record<string, Viewer>> = {
   tsv: 'csv',
 }
 
-/** Texts up to this size are shown, in bytes. */
+/** Texts up to this size are shown whole and can be edited, in bytes. */
 export const largestText = 4 * 2 ** 20
 
 export function viewerOf(file: Pick<ShownFile, 'name' | 'type' | 'size' | 'unreadable'>): Viewer {
@@ -42,5 +43,5 @@ export function viewerOf(file: Pick<ShownFile, 'name' | 'type' | 'size' | 'unrea
   if (unreadable === true) return 'unreadable'
   // Files of unknown types are often texts: the viewer of texts finds out.
   const viewer = byExtension[name.slice(name.lastIndexOf('.') + 1).toLowerCase()] ?? byType[type] ?? 'text'
-  return (viewer === 'text' || viewer === 'markdown') && size > largestText ? 'none' : viewer
+  return (viewer === 'text' || viewer === 'markdown') && size > largestText ? 'longText' : viewer
 }

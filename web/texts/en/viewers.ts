@@ -37,4 +37,17 @@ export default {
     previousChapter: 'Previous chapter',
     sheets: 'Sheets',
   },
+
+  longText: {
+    position: 'Position in the file',
+    at: (place: string, size: string, share: string) => `${place} of ${size} (${share})`,
+    start: 'To the start',
+    end: 'To the end',
+    find: 'Find in the file',
+    findNext: 'Find next',
+    searching: (share: string) => `Searching … ${share}`,
+    stop: 'Stop searching',
+    notFound: 'Not found from here to the end of the file.',
+    readOnly: 'This text is long: it is loaded part by part, and cannot be changed here.',
+  },
 }

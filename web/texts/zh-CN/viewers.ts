@@ -36,4 +36,17 @@ export default {
     previousChapter: '上一章',
     sheets: '工作表',
   },
+
+  longText: {
+    position: '文件位置',
+    at: (place, size, share) => `${place} / ${size}（${share}）`,
+    start: '跳到开头',
+    end: '跳到末尾',
+    find: '在文件中查找',
+    findNext: '查找下一个',
+    searching: (share) => `正在查找… ${share}`,
+    stop: '停止查找',
+    notFound: '从当前位置到文件末尾未找到。',
+    readOnly: '文件较大，内容将分段加载，不能在此修改。',
+  },
 } satisfies Translation<'viewers'>
