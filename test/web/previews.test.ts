@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { FrameLocator, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { eventually, withoutBrowser } from './browser.js'
+import { consoleModule } from './console-modules.js'
 import { picture } from './documents.js'
 import { docxOf, drawing, epubOf, paragraph, run, xlsxOf } from './office-files.js'
 import { button, dialog, startSite, visit, type Site } from './site.js'
@@ -25,6 +26,27 @@ async function open(
   await writeFile(join(site.folder, name), content)
   await visit(t, site, { at: `/${name}` }, story)
 }
+
+void t.test('the console believes only reports that are as they must be', async (t) => {
+  const { reportOf } = (await consoleModule(`export { reportOf } from './preview/messages.ts'`, {
+    languages: ['en'],
+  })) as { readonly reportOf: (sent: unknown) => unknown }
+  const refused = [
+    ...[undefined, null, 'link', 1, {}, { kind: 'open' }, { kind: 'link' }, { kind: 'link', address: 1 }],
+    ...['javascript:alert(1)', 'data:text/html,x', 'file:///etc/passwd', '/api/auth/logout', ''].map(linkTo),
+    linkTo(`https://example.org/${'x'.repeat(5000)}`),
+    ...[{ chapter: 1 }, { chapter: -1, share: 0 }, { chapter: 1e9, share: 0 }, { chapter: 0, share: NaN }].map(placeAt),
+    ...[{ chapter: 0.5, share: 0 }, { chapter: 0, share: 2 }, { chapter: '0', share: 0 }, null].map(placeAt),
+  ]
+  for (const sent of refused) t.equal(reportOf(sent), undefined, JSON.stringify(sent))
+  t.match(reportOf({ kind: 'failed', reason: '<img src=x>' }), { kind: 'failed', reason: 'damaged' })
+  t.match(reportOf({ kind: 'shown', isCut: 'x', more: 1 }), { kind: 'shown', isCut: false })
+  t.match(reportOf(linkTo('https://example.org/a b')), { address: 'https://example.org/a%20b' })
+  t.match(reportOf(placeAt({ chapter: 3, share: 0.5 })), { place: { chapter: 3, share: 0.5 } })
+})
+
+const linkTo = (address: string) => ({ kind: 'link', address })
+const placeAt = (place: unknown) => ({ kind: 'place', place })
 
 void t.test('previews', { skip: withoutBrowser }, async (t) => {
   const site = await startSite(t)
