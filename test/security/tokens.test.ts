@@ -5,6 +5,7 @@ import t from 'tap'
 import { allPermissions } from '../../src/accounts/principal.js'
 import { generateKeyPair } from '../../protocols/sftp/host-keys.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
+import { sessionCookieAt } from '../session-cookie.js'
 import {
   addRule,
   addUser,
@@ -132,7 +133,8 @@ void t.test('cookies and queries do not authenticate, which prevents cross-site 
   const running = await startGateway(t)
   const { url, gateway } = running
   const token = await signIn(running, 'admin', running.adminPassword)
-  const everywhere = ['token', 'Authorization', 'authorization', 'access_token', 'session', 'tidegate_session', 'jwt']
+  const names = ['token', 'Authorization', 'authorization', 'access_token', 'session', 'tidegate_session', 'jwt']
+  const everywhere = [...names, sessionCookieAt(url)]
   const cookie = everywhere.map((name) => `${name}=${token}`).join('; ')
   const query = everywhere.map((name) => `${name}=${token}`).join('&')
   t.equal((await ask(running, { cookie })).code, 401)

@@ -3,6 +3,7 @@ import { generateSync } from 'otplib'
 import t, { type Test } from 'tap'
 import type { SsoMethod } from '../../src/sign-in/browser-sign-ins.js'
 import { until } from '../until.js'
+import { sessionCookieAt } from '../session-cookie.js'
 import { Browser } from './browser.js'
 import { LyingProvider } from './lying-provider.js'
 import { serveSite, useProvider } from './site.js'
@@ -27,7 +28,7 @@ async function adaAtConsole(t: Test) {
   await browser.go(`${site.url}/api/auth/sso?method=console`, {}, (to) => to.pathname === '/')
   const headers = {
     authorization: '',
-    cookie: `tidegate_session=${browser.cookie(site.url, 'tidegate_session') ?? ''}`,
+    cookie: `${sessionCookieAt(site.url)}=${browser.cookie(site.url, sessionCookieAt(site.url)) ?? ''}`,
   }
   const ada = accounts.users.byName('ada')!
   const sessions = () => accounts.consoleSessions.list(ada.id)

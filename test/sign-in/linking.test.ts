@@ -1,5 +1,6 @@
 /** Identities that are linked to accounts: by their users, by what earlier programs have stored, and by settings. */
 import t from 'tap'
+import { sessionCookieAt } from '../session-cookie.js'
 import { Browser, posted } from './browser.js'
 import { LyingProvider } from './lying-provider.js'
 import { serveSite, useProvider } from './site.js'
@@ -150,7 +151,7 @@ void t.test('an admin sees and unlinks identities, which ends what has begun by 
     const browser = new Browser()
     const isEnd = (to: URL) => to.pathname === '/@profile'
     const { body } = await browser.go(`${site.url}/api/auth/sso?method=${method}&redirect=/@profile`, {}, isEnd)
-    const cookie = `tidegate_session=${browser.cookie(site.url, 'tidegate_session') ?? ''}`
+    const cookie = `${sessionCookieAt(site.url)}=${browser.cookie(site.url, sessionCookieAt(site.url)) ?? ''}`
     return method === 'console'
       ? { authorization: '', cookie }
       : { authorization: body.includes('postMessage') ? posted(body, 'token') : 'none' }
@@ -207,8 +208,8 @@ void t.test('the console signs in, links and unlinks, and never leads to another
   const isEnd = (to: URL) => to.pathname === '/@profile' || (to.origin !== site.url && to.origin !== provider.issuer)
   const { url } = await browser.go(`${site.url}/api/auth/sso?method=console&redirect=/@profile`, {}, isEnd)
   t.equal(url.href, `${site.url}/@profile`)
-  const session = browser.cookie(site.url, 'tidegate_session') ?? ''
-  const headers = { authorization: '', cookie: `tidegate_session=${session}` }
+  const session = browser.cookie(site.url, sessionCookieAt(site.url)) ?? ''
+  const headers = { authorization: '', cookie: `${sessionCookieAt(site.url)}=${session}` }
   t.match((await site.get('/api/me', headers)).data, { username: 'ada' })
   const [identity] = (await site.get('/api/me/identities', headers)).data as { id: number }[]
   t.match(
@@ -231,14 +232,18 @@ void t.test('the console signs in, links and unlinks, and never leads to another
   const linked = await browser.go(`${site.url}/api/auth/sso?method=link&redirect=/@profile`, {}, isEnd)
   t.equal(linked.url.href, `${site.url}/@profile`)
   t.match((await site.get('/api/me/identities', headers)).data, [{}, { name: 'second' }])
-  const foreign = { ...browser.headers, 'sec-fetch-site': 'cross-site', cookie: `tidegate_session=${session}` }
+  const foreign = {
+    ...browser.headers,
+    'sec-fetch-site': 'cross-site',
+    cookie: `${sessionCookieAt(site.url)}=${session}`,
+  }
   const refused = await new Browser(foreign).go(`${site.url}/api/auth/sso?method=link`)
   t.match(refused.body, /sign in to the console first/, 'a page of another site cannot begin a link')
 
   Object.assign(provider, { claims: { auth_time: seconds - 3600 }, userinfo: { sub: 'ada-1' } })
   const old = new Browser()
   await old.go(`${site.url}/api/auth/sso?method=console&redirect=/@profile`, {}, isEnd)
-  const oldCookie = `tidegate_session=${old.cookie(site.url, 'tidegate_session') ?? ''}`
+  const oldCookie = `${sessionCookieAt(site.url)}=${old.cookie(site.url, sessionCookieAt(site.url)) ?? ''}`
   const change = { username: 'ada', password: 'another password' }
   t.match(await site.post('/api/me/update', change, { authorization: '', cookie: oldCookie }), {
     code: 403,
@@ -258,9 +263,9 @@ void t.test('a sign-in at the provider ends the session of the console that it r
     Object.assign(provider, { claims: { sub, preferred_username: sub }, userinfo: { sub } })
     const { url } = await browser.go(`${site.url}/api/auth/sso?method=console`, {}, isCallback)
     // Browsers do not send the cookie of a session when another site has led them here.
-    browser.cookies.get(site.url)?.delete('tidegate_session')
+    browser.cookies.get(site.url)?.delete(sessionCookieAt(site.url))
     await browser.go(url.href, {}, isStart)
-    return browser.cookie(site.url, 'tidegate_session') ?? ''
+    return browser.cookie(site.url, sessionCookieAt(site.url)) ?? ''
   }
   const first = await signIn('ada')
   t.type(consoleSessions.find(first), 'object')
@@ -291,7 +296,7 @@ void t.test('a link ends with the session of the console that has begun it', asy
     const thief = new Browser()
     await thief.go(`${site.url}/api/auth/sso?method=console`, {}, isStart)
     const { href } = (await thief.go(`${site.url}/api/auth/sso?method=link`, {}, isCallback)).url
-    await end(thief.cookie(site.url, 'tidegate_session') ?? '')
+    await end(thief.cookie(site.url, sessionCookieAt(site.url)) ?? '')
     is('thief')
     t.match((await thief.go(href)).body, expired, title)
     t.equal(identities.find(provider.issuer, 'thief'), undefined)

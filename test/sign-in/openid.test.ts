@@ -4,6 +4,7 @@ import t from 'tap'
 import { permissionBits } from '../../src/accounts/principal.js'
 import { until } from '../until.js'
 import { startOpenIdProvider } from '../servers/openid-provider.js'
+import { sessionCookieAt } from '../session-cookie.js'
 import { Browser, posted } from './browser.js'
 import { ada, serveSite, useProvider } from './site.js'
 
@@ -144,7 +145,7 @@ void t.test('signing out ends the session at the provider, and the provider ends
   const isStart = (to: URL) => to.pathname === '/' || to.pathname.startsWith('/@')
   const signIn = async (browser: Browser) => {
     await browser.go(`${site.url}/api/auth/sso?method=console`, {}, isStart)
-    const cookie = `tidegate_session=${browser.cookie(site.url, 'tidegate_session') ?? ''}`
+    const cookie = `${sessionCookieAt(site.url)}=${browser.cookie(site.url, sessionCookieAt(site.url)) ?? ''}`
     return { authorization: '', cookie }
   }
   const browser = new Browser()

@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import { newOtpSecret } from '../../src/accounts/otp.js'
 import { moveClock } from '../moved-clock.js'
 import { Served, serve, type Envelope } from '../protocols/http/served.js'
+import { sessionCookieAt } from '../session-cookie.js'
 import { Authenticator, type CreationOptions } from './authenticator.js'
 import { Browser, posted } from './browser.js'
 import { LyingProvider } from './lying-provider.js'
@@ -82,7 +83,7 @@ void t.test('an identity is linked with a code', async (t) => {
 
   const by = { username: 'ann', password: { plain: 'password' }, code: code(), address: '127.0.0.1' }
   const { secret } = await signIn.openConsoleSession(by, { userAgent: '' })
-  browser.cookies.set(new URL(admin.url).origin, new Map([['tidegate_session', secret]]))
+  browser.cookies.set(new URL(admin.url).origin, new Map([[sessionCookieAt(admin.url), secret]]))
   const asked = await browser.go(`${admin.url}/api/auth/sso?method=link&redirect=/@profile`)
   t.equal(asked.url.pathname, '/api/auth/sso', 'the provider is not asked yet')
   t.match(asked.body, /action="[^"]*\/api\/auth\/sso_link"/)

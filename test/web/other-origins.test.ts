@@ -7,6 +7,7 @@ import { asPath } from '../../src/base/path.js'
 import { startGateway } from '../gateway.js'
 import { listen } from '../protocols/http/listen.js'
 import { addUser, unbound, userPassword } from '../security/world.js'
+import { sessionCookieAt } from '../session-cookie.js'
 import { openPage, signIn, startBrowser, withoutBrowser } from './browser.js'
 
 /**
@@ -57,7 +58,7 @@ void t.test('pages of other hosts and ports change nothing, and read nothing', {
   const { page } = await openPage(await startBrowser(), url)
   await signIn(page, 'admin', running.adminPassword)
   const [cookie] = await page.context().cookies()
-  t.match(cookie, { name: 'tidegate_session', httpOnly: true, sameSite: 'Strict', path: '/' })
+  t.match(cookie, { name: sessionCookieAt(url), httpOnly: true, sameSite: 'Strict', path: '/' })
   t.equal(await page.evaluate('document.cookie'), '', 'scripts do not see it')
   const token = gateway.settings.get('token')
   const sessions = await gateway.store.consoleSessions.all()
@@ -75,7 +76,7 @@ void t.test('pages of other hosts and ports change nothing, and read nothing', {
       `${url}/api/me`,
     )
     t.match(read, 'TypeError', origin)
-    const cookies = (await Promise.all(sent)).filter((headers) => headers.cookie?.includes('tidegate_session'))
+    const cookies = (await Promise.all(sent)).filter((headers) => headers.cookie?.includes(sessionCookieAt(url)))
     t.equal(cookies.length > 0, origin === other, `the browser sends the cookie for ${origin}`)
     await tab.close()
   }

@@ -5,6 +5,7 @@ import { generateSync } from 'otplib'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { startGateway } from '../gateway.js'
+import { sessionCookieAt } from '../session-cookie.js'
 import { eventually, withoutBrowser } from './browser.js'
 import { button, createUser, dialog, files, rowOf, siteOf, startSite, visit } from './site.js'
 
@@ -18,7 +19,7 @@ async function enter(page: Page, username: string, password: string): Promise<vo
 
 /** The session's cookie as the browser keeps it. */
 async function sessionCookie(page: Page) {
-  return (await page.context().cookies()).find(({ name }) => name === 'tidegate_session')
+  return (await page.context().cookies()).find(({ name }) => name === sessionCookieAt(page.url()))
 }
 
 void t.test('signing in', { skip: withoutBrowser }, async (t) => {

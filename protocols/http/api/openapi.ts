@@ -101,7 +101,9 @@ export function openApiDocument(endpoints: readonly EndpointDescription[]): Open
           type: 'apiKey',
           in: 'cookie',
           name: sessionCookieName,
-          description: 'The cookie of a sign-in to the console. Ignored in requests from pages of other origins.',
+          description:
+            'The cookie of a sign-in to the console. At a port that is not the default one its name is followed by ' +
+            '`_PORT`. Ignored in requests from pages of other origins.',
         },
       },
     },

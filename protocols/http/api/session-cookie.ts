@@ -6,7 +6,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { cookieOf, setCookie } from './cookies.js'
 import type { HttpApi } from './http-api.js'
 
+/** The name of the cookie at the default port of the scheme. At others it is followed by `_` and the port. */
 export const sessionCookieName = 'tidegate_session'
+
+/** Browsers send a cookie to every port of its host: without the port, gateways at one host would share it. */
+function cookieNameFor(api: HttpApi, request: IncomingMessage): string {
+  const { port } = new URL(api.clientOf(request).origin)
+  return port === '' ? sessionCookieName : `${sessionCookieName}_${port}`
+}
 
 /**
  * Whether the page that caused the request is of this server, or the request was not caused by a page. Pages on other
@@ -33,13 +40,13 @@ function schemeOf(secure: boolean): string {
 export function consoleSecretOf(api: HttpApi, request: IncomingMessage): string | undefined {
   const { authorization = '' } = request.headers
   if (authorization.trim() !== '') return undefined
-  const secret = cookieOf(request, sessionCookieName)
+  const secret = cookieOf(request, cookieNameFor(api, request))
   return secret !== undefined && isSameOrigin(api, request) ? secret : undefined
 }
 
 /** `maxAge`: seconds for which the browser stores it. Absent: until the browser is closed. */
 export function setSessionCookie(api: HttpApi, response: ServerResponse, secret: string, maxAge?: number): void {
-  setCookie(api, response, { name: sessionCookieName, value: secret, sameSite: 'Strict', maxAge })
+  setCookie(api, response, { name: cookieNameFor(api, response.req), value: secret, sameSite: 'Strict', maxAge })
 }
 
 export function clearSessionCookie(api: HttpApi, response: ServerResponse): void {

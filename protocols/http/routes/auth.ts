@@ -122,8 +122,9 @@ export const authEndpoints = [
     tag: 'Signing in',
     summary: 'Sign in to the console',
     description:
-      'Sets the cookie `tidegate_session`, which authenticates requests without the header `Authorization` that do not ' +
-      'come from a page of another origin. Ends the session of the cookie in this request.',
+      'Sets the cookie `tidegate_session`, or `tidegate_session_PORT` at a port that is not the default one. It ' +
+      'authenticates requests without the header `Authorization` that do not come from a page of another origin. ' +
+      'Ends the session of the cookie in this request.',
     access: 'anybody',
     fields: consoleFields,
     bodyLimit: signInBodyLimit,

@@ -6,6 +6,7 @@ import type { DirectUrl } from '../../../../src/contract/capabilities.js'
 import { asPath } from '../../../../src/base/path.js'
 import { directUrlType, type DirectUrls } from './direct-url-driver.js'
 import { adminPassword, serve, type Served } from '../served.js'
+import { sessionCookieAt } from '../../../session-cookie.js'
 
 const store = 'https://store.example'
 const proxied = 'https://worker.example/base'
@@ -88,7 +89,7 @@ void t.test('the console shows every file through the gateway, with its session 
   t.equal(shown.headers.get('x-content-type-options'), 'nosniff')
   for (const headers of [
     {},
-    { cookie: 'tidegate_session=x' },
+    { cookie: `${sessionCookieAt(served.url)}=x` },
     { cookie, 'sec-fetch-site': 'cross-site' },
     { cookie, 'sec-fetch-site': 'same-site' },
     { cookie, origin: 'http://127.0.0.1:9' },

@@ -2,6 +2,7 @@
 import t from 'tap'
 import { rawRequest } from '../raw-request.js'
 import { adminPassword, serve, Served, type Envelope } from '../served.js'
+import { sessionCookieAt } from '../../../session-cookie.js'
 
 const done = { code: 200, message: 'success', data: null }
 const asGuest = {
@@ -10,7 +11,8 @@ const asGuest = {
   data: null,
   error: 'guest_disabled',
 }
-const cookieLine = /^tidegate_session=(tgs-[a-z2-9]{8}-[a-z2-9]{32}); /
+/** The port is that of the test server. */
+const cookieLine = /^tidegate_session_\d+=(tgs-[a-z2-9]{8}-[a-z2-9]{32}); /
 
 interface Answer {
   readonly envelope: Envelope
@@ -31,7 +33,7 @@ async function call(url: string, path: string, body?: object, headers: Record<st
 async function signIn(url: string, username = 'admin', password = adminPassword): Promise<{ cookie: string }> {
   const { envelope, setCookie } = await call(url, '/api/auth/session', { username, password })
   if (envelope.code !== 200) throw new Error(envelope.message)
-  return { cookie: `browser-password=x; tidegate_session=${cookieLine.exec(setCookie ?? '')?.[1] ?? ''}` }
+  return { cookie: `browser-password=x; ${setCookie?.split(';')[0] ?? ''}` }
 }
 
 interface Shown {
@@ -211,11 +213,23 @@ void t.test('the cookie opens neither WebDAV nor files, and a token in it is no 
   await admin.put('/file', 'content')
   const headers = await signIn(admin.url)
   for (const path of ['/d/file', '/p/file']) t.equal((await fetch(admin.url + path, { headers })).status, 401, path)
-  const withToken = { cookie: `tidegate_session=${admin.token}` }
+  const withToken = { cookie: `${sessionCookieAt(admin.url)}=${admin.token}` }
   t.match((await call(admin.url, '/api/me', undefined, withToken)).envelope, {
     code: 401,
     message: 'token is invalidated',
   })
+})
+
+void t.test('servers at two ports of one host have cookies of their own', async (t) => {
+  const [one, two] = [await serve(t), await serve(t)]
+  // A browser sends each cookie to every port of the host.
+  const cookies = [await signIn(one.url), await signIn(two.url)].map(({ cookie }) => cookie).join('; ')
+  for (const { url } of [one, two]) {
+    t.match((await call(url, '/api/me', undefined, { cookie: cookies })).envelope, { data: { username: 'admin' } })
+  }
+  await call(one.url, '/api/auth/logout', undefined, { cookie: cookies })
+  t.match((await call(one.url, '/api/me', undefined, { cookie: cookies })).envelope, { code: 401 })
+  t.match((await call(two.url, '/api/me', undefined, { cookie: cookies })).envelope, { code: 200 })
 })
 
 void t.test('a sign-out ends the session, and removes the cookie', async (t) => {
@@ -223,7 +237,7 @@ void t.test('a sign-out ends the session, and removes the cookie', async (t) => 
   const [one, two] = [await signIn(url), await signIn(url)]
   const { envelope, setCookie } = await call(url, '/api/auth/logout', undefined, one)
   t.strictSame(envelope, done)
-  t.equal(setCookie, 'tidegate_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict')
+  t.equal(setCookie, `${sessionCookieAt(url)}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict`)
   const ended = await call(url, '/api/me', undefined, one)
   t.match(ended.envelope, { code: 401, message: 'token is invalidated' })
   t.equal(ended.setCookie, setCookie, 'an ended session removes the cookie, so that the guest can be used')
