@@ -84,13 +84,14 @@ web/viewers               web/texts web/api web/components web/session web/entri
 web/files                 web/texts web/api web/components web/session web/entries web/uploads web/shares web/viewers
 web/visit                 web/texts web/api web/components web/session web/entries web/uploads web/viewers web/files
 web/search                web/texts web/api web/components web/session web/entries
-web/tasks                 web/texts web/api web/components web/session
+web/navigation            web/texts web/api web/components web/session web/entries web/files
+web/tasks                 web/texts web/api web/components web/session web/files
 web/profile               web/texts web/api web/components web/session web/files
 web/audit                 web/texts web/api web/components
 web/webhooks              web/texts web/api web/components
 web/admin                 web/texts web/api web/components web/session web/files web/profile web/audit web/webhooks
 web/manual                web/texts web/api web/components web/viewers
-web                       web/texts web/api web/styles web/components web/session web/entries web/uploads web/shares web/viewers web/files web/visit web/search web/tasks web/profile web/admin web/manual
+web                       web/texts web/api web/styles web/components web/session web/entries web/uploads web/shares web/viewers web/files web/visit web/navigation web/search web/tasks web/profile web/admin web/manual
 bench                     base database tree test/servers
 tools                     installation protocols/index.ts cli
 `

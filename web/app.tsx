@@ -13,6 +13,7 @@ import { basePath, isOfShare, isOfTree } from './components/places.ts'
 import { ShownSource, treeSource } from './entries/source.ts'
 import { mayLeave } from './viewers/unsaved.ts'
 import { forgetUser, isAdmin, isGuest, lastUser, useMe, type Me } from './session/me.ts'
+import { may } from './session/permissions.ts'
 import { SessionEnded } from './components/session-ended.ts'
 import { ConfirmSignIn } from './session/confirm-sign-in.tsx'
 import { SignInPage } from './session/sign-in-page.tsx'
@@ -22,6 +23,7 @@ import { textsOf } from './texts/texts.ts'
 const texts = textsOf('common')
 
 const TasksPage = part(() => import('./tasks/tasks-page.tsx'))
+const DownloadsPage = part(() => import('./tasks/downloads-page.tsx'))
 const ProfilePage = part(() => import('./profile/profile-page.tsx'))
 const SearchPage = part(() => import('./search/search-page.tsx'))
 const ManualPage = part(() => import('./manual/manual-page.tsx'))
@@ -116,6 +118,11 @@ function Pages({ me }: { readonly me: Me }) {
                   <TasksPage me={me} />
                 </Route>
               )}
+              {may(me, 'offlineDownload') && !isGuest(me) && (
+                <Route path="/@downloads">
+                  <DownloadsPage me={me} />
+                </Route>
+              )}
               {!isGuest(me) && (
                 <Route path="/@profile">
                   <ProfilePage me={me} />
@@ -131,7 +138,13 @@ function Pages({ me }: { readonly me: Me }) {
                   <AdminPages />
                 </Route>
               )}
-              <Route>{isOfTree(location) ? <FilesPage me={me} /> : <NoSuchPage />}</Route>
+              <Route>
+                {isOfTree(location) ? (
+                  <FilesPage me={me} />
+                ) : (
+                  <NoSuchPage hint={isGuest(me) ? texts.signInToSee : texts.askAdmin} />
+                )}
+              </Route>
             </Switch>
           </Loaded>
         )}

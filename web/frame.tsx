@@ -1,61 +1,92 @@
-/** What surrounds every page: search, navigation, and the uploads. */
-import { Menu } from 'lucide-preact'
+/** What surrounds every page: the bar at the top, the side bar, and the uploads. */
+import { LogOut, PanelLeft, Search } from 'lucide-preact'
 import type { ComponentChildren } from 'preact'
 import { useContext, useEffect, useRef, useState } from 'preact/hooks'
 import { Link, useLocation } from 'wouter-preact'
-import { mayLeave } from './viewers/unsaved.ts'
+import { sideBar } from './components/appearance.ts'
 import { Brand } from './components/brand.tsx'
+import { Loaded, part } from './components/loaded.tsx'
+import { useMedia } from './components/media.ts'
 import { reporting } from './components/notices.tsx'
-import { SearchBox } from './search/search-box.tsx'
+import { SessionEnded } from './components/session-ended.ts'
 import { Announcement } from './announcement.tsx'
+import { Sheet } from './navigation/sheet.tsx'
+import { SideBar } from './navigation/side-bar.tsx'
 import { FirstRun } from './session/first-run.tsx'
 import { isAdmin, isGuest, signOut, type Me } from './session/me.ts'
-import { SessionEnded } from './components/session-ended.ts'
 import { textsOf } from './texts/texts.ts'
 import { Uploads } from './uploads/uploads.tsx'
+import { mayLeave } from './viewers/unsaved.ts'
 import './frame.css'
 
 const texts = textsOf('common', 'session')
 
-/** The pages that the bar names, by the least rights that they need. The rest of the administration is one more. */
-const places = [
-  { name: 'files', address: '/' },
-  { name: 'shares', address: '/@manage/shares', needs: 'account' },
-  { name: 'tasks', address: '/@tasks', needs: 'account' },
-  { name: 'profile', address: '/@profile', needs: 'account' },
-  { name: 'storages', address: '/@manage/storages', needs: 'admin' },
-  { name: 'users', address: '/@manage/users', needs: 'admin' },
-  { name: 'groups', address: '/@manage/groups', needs: 'admin' },
-  { name: 'rules', address: '/@manage/rules', needs: 'admin' },
-  { name: 'settings', address: '/@manage/settings', needs: 'admin' },
-  { name: 'administration', address: '/@manage', needs: 'admin' },
-] as const
+const SearchDialog = part(() => import('./navigation/search-dialog.tsx'))
+
+/** The windows that have no room for a side bar: `frame.css` has the same. */
+const withoutSideBar = '(max-width: 56rem)'
+
+const searchKeys = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘K' : 'Ctrl K'
 
 export function Frame({ me, children }: { readonly me: Me; readonly children: ComponentChildren }) {
   const content = useRef<HTMLElement>(null)
+  const isHidden = useContext(SessionEnded)
+  const bar = useSideBar()
+  const [isSearching, setSearching] = useState(false)
+  useSearchKeys(!isHidden, () => setSearching(true))
+  const leave = () => mayLeave() && void reporting(signOut())
   return (
-    <div class="frame" hidden={useContext(SessionEnded)}>
+    <div class="frame" hidden={isHidden}>
       <header class="bar">
         <button type="button" class="skip" onClick={() => content.current && focusOn(content.current)}>
           {texts.skip}
         </button>
+        <button
+          type="button"
+          class="quiet icon"
+          aria-label={texts.sideBar}
+          title={texts.sideBar}
+          aria-expanded={bar.isExpanded}
+          onClick={bar.press}
+        >
+          <PanelLeft aria-hidden size={18} />
+        </button>
         <Brand href="/" name={texts.appName} />
-        <SearchBox />
-        <Navigation me={me} />
+        <button type="button" class="search-button" aria-haspopup="dialog" onClick={() => setSearching(true)}>
+          <Search aria-hidden size={16} />
+          <span class="search-name">{texts.nav.search}</span>
+          <kbd aria-hidden>{searchKeys}</kbd>
+        </button>
         {isGuest(me) ? (
-          <Link href="/@login" class="button">
+          <Link href="/@login" class="button primary">
             {texts.session.signIn}
           </Link>
         ) : (
-          <button type="button" class="quiet" onClick={() => mayLeave() && void reporting(signOut())}>
-            {texts.session.signOut}
+          <button type="button" class="quiet sign-out" onClick={leave}>
+            <LogOut aria-hidden size={16} />
+            <span class="sign-out-name">{texts.session.signOut}</span>
           </button>
         )}
       </header>
-      <Announcement />
-      {isAdmin(me) && <FirstRun />}
-      <main ref={content}>{children}</main>
-      <Uploads username={me.username} isGuest={isGuest(me)} />
+      <div class="middle">
+        {!bar.isSheet && <SideBar me={me} isNarrow={bar.isNarrow} />}
+        <div class="stage">
+          <Announcement />
+          {isAdmin(me) && <FirstRun />}
+          <main ref={content}>{children}</main>
+          <Uploads username={me.username} isGuest={isGuest(me)} />
+        </div>
+      </div>
+      {bar.isSheet && bar.isExpanded && !isHidden && (
+        <Sheet label={texts.sideBar} onClose={bar.close}>
+          <SideBar me={me} />
+        </Sheet>
+      )}
+      {isSearching && !isHidden && (
+        <Loaded quiet>
+          <SearchDialog me={me} onSignOut={leave} onClose={() => setSearching(false)} />
+        </Loaded>
+      )}
     </div>
   )
 }
@@ -67,37 +98,35 @@ function focusOn(element: HTMLElement): void {
   element.focus()
 }
 
-/** On narrow screens a button shows and hides the links. */
-function Navigation({ me }: { readonly me: Me }) {
+/** The state of the side bar, and what its button does: it narrows the bar, or opens it as a sheet. */
+function useSideBar() {
   const [location] = useLocation()
-  const [open, setOpen] = useState(false)
-  useEffect(() => setOpen(false), [location])
-  const granted = { account: !isGuest(me), admin: isAdmin(me) }
-  const current = placeOf(location)
-  return (
-    <nav aria-label={texts.main} onKeyDown={({ key }) => key === 'Escape' && setOpen(false)}>
-      <button type="button" class="menu-button" aria-expanded={open} onClick={() => setOpen(!open)}>
-        <Menu aria-hidden size={16} /> {texts.menu}
-      </button>
-      <ul class={open ? 'open' : undefined}>
-        {places
-          .filter((place) => !('needs' in place) || granted[place.needs])
-          .map(({ name, address }) => (
-            <li key={name}>
-              <Link href={address} aria-current={name === current ? 'page' : undefined}>
-                {texts.nav[name]}
-              </Link>
-            </li>
-          ))}
-      </ul>
-    </nav>
-  )
+  const isSheet = useMedia(withoutSideBar)
+  const [isOpen, setOpen] = useState(false)
+  useEffect(() => setOpen(false), [location, isSheet])
+  const isNarrow = sideBar.chosen.value === 'symbols'
+  return {
+    isSheet,
+    isNarrow,
+    isExpanded: isSheet ? isOpen : !isNarrow,
+    close: () => setOpen(false),
+    press: () => {
+      if (isSheet) setOpen(true)
+      else sideBar.chosen.value = isNarrow ? 'names' : 'symbols'
+    },
+  }
 }
 
-/** The place of the bar to which the address belongs. */
-function placeOf(location: string): (typeof places)[number]['name'] | undefined {
-  const exact = places.find(({ address }) => address === location)
-  if (exact) return exact.name
-  if (location.startsWith('/@manage/')) return 'administration'
-  return location.startsWith('/@') ? undefined : 'files'
+/** Calls `open` for Ctrl+K, unless a dialog is open. */
+function useSearchKeys(isActive: boolean, open: () => void): void {
+  useEffect(() => {
+    if (!isActive) return
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return
+      event.preventDefault()
+      if (document.querySelector('dialog[open]') === null) open()
+    }
+    addEventListener('keydown', onKey)
+    return () => removeEventListener('keydown', onKey)
+  }, [isActive])
 }

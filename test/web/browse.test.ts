@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { eventually, withoutBrowser } from './browser.js'
 import { failingStorages, manyEntries } from './failing-storages.js'
-import { button, files, namesShown, rowOf, startSite, visit } from './site.js'
+import { button, files, goTo, namesShown, rowOf, startSite, visit } from './site.js'
 
 void t.test('browsing', { skip: withoutBrowser }, async (t) => {
   const site = await startSite(t, { driverTypes: failingStorages })
@@ -193,10 +193,10 @@ void t.test('browsing', { skip: withoutBrowser }, async (t) => {
       const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor')
       const height = async () => (await rowOf(page, 'photos').boundingBox())?.height
       await page.getByRole('combobox', { name: 'Colors' }).selectOption('Dark')
-      await page.getByRole('link', { name: 'Files', exact: true }).click()
+      await goTo(page, 'Files')
       await eventually(t, height, 32)
       t.equal(await ground(), 'rgb(22, 24, 29)')
-      await page.getByRole('link', { name: 'Profile', exact: true }).click()
+      await goTo(page, 'Profile')
       await page.getByRole('combobox', { name: 'Rows of lists' }).selectOption('Comfortable')
       await page.goto('/')
       await eventually(t, height, 40)

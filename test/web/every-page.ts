@@ -43,6 +43,7 @@ export const pages: Readonly<Record<string, Ready>> = {
   '/program.bin': text('This kind of file cannot be shown here. Download it to open it.'),
   '/@search?words=notes': (page) => page.getByRole('link', { name: 'notes.md' }).waitFor(),
   '/@tasks': text('succeeded'),
+  '/@downloads': text('Nothing is in progress.'),
   '/@manage/shares': table('Shares'),
   '/@profile': table('Sessions'),
   '/@manage/dashboard': table('Last events'),
@@ -80,6 +81,7 @@ export const dialogs: Readonly<Record<string, readonly (readonly [word: string, 
     ['Link'],
     ['Properties'],
   ],
+  '/@downloads': [['Download from URLs']],
   '/@profile': [
     ['Set up'],
     ['Add an SSH key'],
@@ -171,7 +173,7 @@ export async function visitEveryPage(
       await ready(page, say)
       await check(page, address)
       const subjects = await page
-        .locator('header nav a[href^="/@"]:not([href="/@manage"]), a[href^="/@manage/"]')
+        .locator('.side-bar a[href^="/@"], a[href^="/@manage/"]')
         .evaluateAll((links) => links.map((link) => link.getAttribute('href')))
       for (const href of subjects) t.ok(href !== null && href in pages, `${href} is among the pages`)
       for (const [word, row] of skipsDialogs ? [] : (dialogs[address] ?? [])) {

@@ -6,7 +6,7 @@ import t from 'tap'
 import { permissionBits } from '../../src/accounts/principal.js'
 import { axeViolations, eventually, withoutBrowser } from './browser.js'
 import { picture } from './documents.js'
-import { button, createUser, dialog, files, namesShown, rowOf, startSite, visit, type Site } from './site.js'
+import { button, createUser, dialog, files, goTo, namesShown, rowOf, type Site, startSite, visit } from './site.js'
 
 interface Grant {
   readonly path: string
@@ -102,7 +102,7 @@ void t.test('groups and grants', { skip: withoutBrowser }, async (t) => {
       const group = await groupNamed(site, 'sales')
       t.strictSame(saidBy(group), [{ path: '/sales', allow: ['see', 'read', 'write'], deny: [] }])
 
-      await page.getByRole('link', { name: 'Users', exact: true }).click()
+      await goTo(page, 'Users')
       await tableRow(page, 'Users', 'ann').getByRole('cell', { name: 'sales', exact: true }).waitFor()
       await tableRow(page, 'Users', 'ann').getByRole('button', { name: 'Edit' }).click()
       const user = dialog(page, 'Edit ann')
@@ -282,7 +282,7 @@ void t.test('groups and grants', { skip: withoutBrowser }, async (t) => {
       await save(form)
       t.match(saidBy(await userNamed(site, 'bob')), [{ path: '/home/bob/lettres' }])
 
-      await page.getByRole('link', { name: 'Groups', exact: true }).click()
+      await goTo(page, 'Groups')
       await button(page, 'Edit sales').click()
       const group = dialog(page, 'Edit sales')
       await group.getByRole('checkbox', { name: 'bob' }).check()
@@ -329,7 +329,7 @@ void t.test('groups and grants', { skip: withoutBrowser }, async (t) => {
       await button(page, 'Check').click()
       await page.getByRole('heading', { name: 'Allowed', exact: true }).waitFor()
 
-      await page.getByRole('link', { name: 'Groups', exact: true }).click()
+      await goTo(page, 'Groups')
       await button(page, 'Edit readers').click()
       const [other] = await Promise.all([
         page.context().waitForEvent('page'),
@@ -339,7 +339,7 @@ void t.test('groups and grants', { skip: withoutBrowser }, async (t) => {
       t.equal(await other.getByRole('textbox', { name: 'Folder or file' }).inputValue(), '/private')
       await other.close()
       await dialog(page, 'Edit readers').getByRole('button', { name: 'Cancel' }).click()
-      await page.getByRole('link', { name: 'Users', exact: true }).click()
+      await goTo(page, 'Users')
       await button(page, 'Check rights ann').click()
       await eventually(t, () => page.getByRole('combobox', { name: 'User' }).inputValue(), 'ann')
     })

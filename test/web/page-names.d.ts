@@ -18,6 +18,7 @@ declare class HTMLElement {
   readonly clientWidth: number
   readonly parentElement: HTMLElement | null
   closest(selector: string): HTMLElement | null
+  matches(selector: string): boolean
   getAttribute(name: string): string | null
   querySelector(selector: 'canvas'): HTMLCanvasElement | null
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- The declarations of browsers have it too.
@@ -94,3 +95,5 @@ declare const document: Pick<HTMLElement, 'querySelector' | 'querySelectorAll'> 
 }
 
 declare const innerWidth: number
+
+declare function getComputedStyle(element: HTMLElement): { readonly color: string }

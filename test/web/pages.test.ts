@@ -16,7 +16,7 @@ import { startScripted } from '../offline-downloads/scripted-server.js'
 import { keyLine } from '../protocols/http/key-line.js'
 import { altered } from '../tree/tree-fixture.js'
 import { axeViolations, eventually, openPage, signIn, withoutBrowser } from './browser.js'
-import { button, createUser, dialog, files, rowOf, startSite, visit } from './site.js'
+import { button, createUser, dialog, files, goTo, rowOf, startSite, visit } from './site.js'
 
 /** What reads of the storage `Held` do: stop in the middle of a file, fail, or succeed. */
 let reads: 'stop' | 'fail' | 'succeed' = 'succeed'
@@ -194,7 +194,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       }
       await button(page, 'Remove all finished').click()
       await page.getByText('Nothing has finished lately.').waitFor()
-      await page.getByRole('link', { name: 'Files', exact: true }).click()
+      await goTo(page, 'Files')
       await rowOf(page, 'failed').click()
       await rowOf(page, 'film').waitFor()
     })
@@ -248,7 +248,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await gateway.settings.set(new Map([['hide_storage_details_in_manage_page', 'false']]))
       await page.reload()
       await row.getByText(/^[\d.]+ \w+ of [\d.]+ \w+$/).waitFor()
-      await page.getByRole('link', { name: 'Files', exact: true }).click()
+      await goTo(page, 'Files')
       await rowOf(page, 'added').click()
       await rowOf(page, 'inner').waitFor()
     })
@@ -330,8 +330,8 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
     await visit(t, site, await profileOf('announced'), async (page) => {
       const announcement = page.getByRole('complementary', { name: 'Announcement' })
       await announcement.getByText('Sunday').waitFor()
-      const color = await page.evaluate('getComputedStyle(document.querySelector("a[aria-current]")).color')
-      t.equal(color, 'rgb(102, 51, 153)')
+      const link = page.getByRole('link', { name: 'More programs' })
+      t.equal(await link.evaluate((element: HTMLElement) => getComputedStyle(element).color), 'rgb(102, 51, 153)')
       await button(page, 'Close the announcement').click()
       await announcement.waitFor({ state: 'detached' })
     })
@@ -364,7 +364,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
     await page.context().setOffline(false)
     await page.getByText('This folder is empty.').waitFor()
     await page.context().setOffline(true)
-    await page.getByRole('link', { name: 'Tasks', exact: true }).click()
+    await goTo(page, 'Tasks')
     await page.getByRole('alert').getByText('This part of the page could not be loaded.').waitFor()
     await page.context().setOffline(false)
     await button(page, 'Retry').click()
@@ -383,7 +383,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await opened.getByRole('textbox', { name: 'URLs' }).fill(`\n  ${source.url}/fetched.txt\n`)
       await opened.getByRole('button', { name: 'Download', exact: true }).click()
       await opened.waitFor({ state: 'detached' })
-      await page.getByRole('link', { name: 'Tasks', exact: true }).click()
+      await goTo(page, 'Tasks')
       await page.getByText('succeeded').waitFor()
     })
     t.equal(await readFile(join(folder, 'fetched.txt'), 'utf8'), 'from elsewhere')
@@ -422,7 +422,8 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
         .getByRole('status')
         .getByText(/^The index holds [1-9]\d* names\. Last run: /)
         .waitFor()
-      await page.getByRole('searchbox').fill('lighthouse')
+      await button(page, 'Search').click()
+      await page.getByRole('combobox', { name: 'Search', exact: true }).fill('lighthouse')
       await page.keyboard.press('Enter')
       await page.getByText('1 result').waitFor()
       await page.getByRole('link', { name: 'lighthouse' }).click()
@@ -445,7 +446,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
 
   await t.test('the documentation is part of the console, with links between its pages', (t) =>
     visit(t, site, { at: '/@manage/about' }, async (page) => {
-      await page.getByRole('link', { name: 'Documentation' }).click()
+      await page.getByRole('main').getByRole('link', { name: 'Documentation' }).click()
       await page.getByRole('link', { name: 'Drivers', exact: true }).click()
       await page.getByRole('heading', { name: 'Writing a driver' }).waitFor()
       await page.waitForURL(/\/@manual\/drivers#writing-a-driver$/)

@@ -7,7 +7,7 @@ import t from 'tap'
 import { startGateway } from '../gateway.js'
 import { sessionCookieAt } from '../session-cookie.js'
 import { eventually, withoutBrowser } from './browser.js'
-import { button, createUser, dialog, files, rowOf, siteOf, startSite, visit } from './site.js'
+import { button, createUser, dialog, files, goTo, rowOf, siteOf, startSite, visit } from './site.js'
 
 const nobody = { user: null }
 
@@ -60,7 +60,7 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
   await t.test('after signing out nothing is shown, also not by the back button', (t) =>
     visit(t, site, { at: '/' }, async (page) => {
       await files(page).waitFor()
-      await page.getByRole('link', { name: 'Profile', exact: true }).click()
+      await goTo(page, 'Profile')
       await page.getByRole('heading', { name: 'Profile' }).waitFor()
       await button(page, 'Sign out').click()
       await button(page, 'Sign in').waitFor()
@@ -153,7 +153,7 @@ void t.test('signing in', { skip: withoutBrowser }, async (t) => {
       await page.getByText('or one of your recovery codes').waitFor()
       await page.getByRole('textbox', { name: 'One-time code' }).fill(codes[0] ?? '')
       await button(page, 'Sign in').click()
-      await page.getByRole('link', { name: 'Profile', exact: true }).click()
+      await goTo(page, 'Profile')
       await page.getByText('Recovery codes left: 9.').waitFor()
     })
     await visit(t, site, { at: '/@manage/users' }, async (page) => {

@@ -94,6 +94,17 @@ export function files(page: Page, say = (english: string) => english) {
   return page.getByRole('grid', { name: say('Files') })
 }
 
+/** The side bar. On narrow screens it is in a sheet. */
+export function sideBar(page: Page, say = (english: string) => english) {
+  return page.getByRole('navigation', { name: say('Main'), exact: true })
+}
+
+/** Goes to a page by its name in the side bar. `Files`: the first folder. */
+export async function goTo(page: Page, name: string): Promise<void> {
+  if (name === 'Files') await sideBar(page).getByRole('treeitem').first().click()
+  else await sideBar(page).getByRole('link', { name, exact: true }).click()
+}
+
 export function dialog(page: Page, name: string) {
   return page.getByRole('dialog', { name, exact: true })
 }

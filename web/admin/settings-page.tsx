@@ -16,8 +16,8 @@ const tokenGroup = SettingGroup.single
 const groups = Object.values(SettingGroup).filter((group) => typeof group === 'number')
 
 export function SettingsPage() {
-  const wanted = new URLSearchParams(useSearch()).get('group')
-  const group = groups.find((each) => String(each) === wanted) ?? SettingGroup.site
+  const query = new URLSearchParams(useSearch())
+  const group = groups.find((each) => String(each) === query.get('group')) ?? SettingGroup.site
   const [, navigate] = useLocation()
   const { settings } = texts
   return (
@@ -36,7 +36,7 @@ export function SettingsPage() {
           <option value={tokenGroup}>{settings.token}</option>
         </select>
       </label>
-      {group === tokenGroup ? <Token /> : <Settings key={group} group={group} />}
+      {group === tokenGroup ? <Token /> : <Settings key={group} group={group} wanted={query.get('setting') ?? ''} />}
     </Page>
   )
 }

@@ -17,7 +17,13 @@ type Setting = Data<'/api/admin/setting/list'>[number]
 /** Settings that cannot be changed, or that this version does not know. */
 const notShown: readonly SettingFlag[] = [SettingFlag.readonly, SettingFlag.deprecated]
 
-export function Settings({ group }: { readonly group: SettingGroup }) {
+interface SettingsProps {
+  readonly group: SettingGroup
+  /** The setting that the user has come for. */
+  readonly wanted?: string
+}
+
+export function Settings({ group, wanted }: SettingsProps) {
   const { data, error } = useRows(keys.settings(group), () =>
     get('/api/admin/setting/list', { query: { group: String(group) } }),
   )
@@ -40,6 +46,7 @@ export function Settings({ group }: { readonly group: SettingGroup }) {
       field={{ name: key, type, options, help }}
       label={settingLabel(key)}
       value={edited[key] ?? value}
+      isWanted={key === wanted}
       onValue={(value) => setEdited((before) => ({ ...before, [key]: value }))}
     />
   )

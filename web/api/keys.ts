@@ -27,6 +27,8 @@ export const keys = {
   /** What is on the server in the place of an upload. */
   existing: (path: string) => ['existing', path],
   search: (words: string) => ['search', words],
+  /** The first results of a search. */
+  found: (words: string) => ['found', words],
   shares: ['shares'],
   tasks: (...list: readonly unknown[]) => ['tasks', ...list],
   manual: (page: string) => ['manual', page],
@@ -42,6 +44,7 @@ export const keys = {
 
   // The administration.
   about: ['about'],
+  allSettings: ['all settings'],
   audit: (query: unknown) => ['audit', query],
   deliveries: (webhook: number, ...state: readonly string[]) => ['deliveries', webhook, ...state],
   downloadTools: ['tools'],

@@ -19,6 +19,8 @@ function choice<Value extends string>(name: string, ...values: readonly [Value, 
 
 export const scheme = choice('scheme', 'system', 'light', 'dark')
 export const rows = choice('rows', 'compact', 'comfortable')
+/** Whether the side bar has names beside its symbols. */
+export const sideBar = choice('places', 'names', 'symbols')
 
 /** Whether the README.md of a folder is shown below its entries. */
 export const readmes = choice('readmes', 'shown', 'hidden')

@@ -1,5 +1,5 @@
 /** A field of a form that the API describes: settings, and the fields of storages. */
-import { useId } from 'preact/hooks'
+import { useEffect, useId } from 'preact/hooks'
 import type { components } from '../api/schema.ts'
 import './form-field.css'
 
@@ -20,11 +20,19 @@ interface FormFieldProps {
   /** A text, whatever the type. */
   readonly value: string
   readonly onValue: (value: string) => void
+  /** Whether the user has come for this field: it gets the focus. */
+  readonly isWanted?: boolean
 }
 
 export function FormField(props: FormFieldProps) {
-  const { field, label } = props
+  const { field, label, isWanted = false } = props
   const id = useId()
+  useEffect(() => {
+    if (!isWanted) return
+    const control = document.getElementById(id)
+    control?.focus()
+    control?.scrollIntoView({ block: 'center' })
+  }, [isWanted])
   const help = field.help === '' ? undefined : `${id}-help`
   return (
     <div class={field.type === 'bool' ? 'field check' : 'field'}>

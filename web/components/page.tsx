@@ -1,7 +1,10 @@
 /** A page with a title, in the frame. */
+import { FileQuestionMark } from 'lucide-preact'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { Link } from 'wouter-preact'
 import { textsOf } from '../texts/texts.ts'
+import { Empty } from './empty.tsx'
 import './page.css'
 
 const texts = textsOf('common')
@@ -25,10 +28,16 @@ export function Page({ title, lang, children }: PageProps) {
   )
 }
 
-export function NoSuchPage() {
+/** `hint`: what the user can do to see it. */
+export function NoSuchPage({ hint }: { readonly hint?: string }) {
   return (
     <Page title={texts.notFoundTitle}>
-      <p>{texts.notFound}</p>
+      <Empty Icon={FileQuestionMark} text={texts.notFound}>
+        {hint !== undefined && <p class="muted">{hint}</p>}
+        <Link href="/" class="button primary">
+          {texts.toFiles}
+        </Link>
+      </Empty>
     </Page>
   )
 }

@@ -101,8 +101,18 @@ export function inTree({ base_path: base }: { readonly base_path: string }, path
   return path === '/' ? base : base + path
 }
 
+/** The reverse of `inTree`, for a path in the base folder. */
+export function fromTree({ base_path: base }: { readonly base_path: string }, path: string): string {
+  return base === '/' ? path : path.slice(base.length) || '/'
+}
+
 export function parentOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/')) || '/'
+}
+
+/** The folder and those above it, up to the root. */
+export function ancestorsOf(path: string): readonly string[] {
+  return path === '/' ? ['/'] : [path, ...ancestorsOf(parentOf(path))]
 }
 
 export function nameOf(path: string): string {

@@ -1,13 +1,14 @@
 /** The page of a folder or file, of the tree or of a share. */
 import { useQuery } from '@tanstack/preact-query'
 import { useEffect } from 'preact/hooks'
-import { useLocation } from 'wouter-preact'
+import { Link, useLocation } from 'wouter-preact'
 import { FilePage } from '../viewers/file-page.tsx'
 import { Failure } from '../components/failure.tsx'
-import { currentPath } from '../components/places.ts'
+import { addressOf, currentPath, parentOf } from '../components/places.ts'
 import { entryQuery } from '../entries/folder.ts'
 import { nameIn, useSource } from '../entries/source.ts'
 import type { Me } from '../session/me.ts'
+import { noteFolder } from '../session/recent-folders.ts'
 import { textsOf } from '../texts/texts.ts'
 import { AskFolderPassword, isDenied } from './ask-folder-password.tsx'
 import { Breadcrumb } from './breadcrumb.tsx'
@@ -27,6 +28,10 @@ export function FilesPage({ me }: { readonly me?: Me }) {
     document.title = shownPath === '/' ? texts.appName : `${shownPath} – ${texts.appName}`
     clearSelection()
   }, [shownPath])
+  const isShownFolder = data?.is_dir === true && source.kind === 'tree'
+  useEffect(() => {
+    if (isShownFolder && me) noteFolder(me, path)
+  }, [isShownFolder, path])
   const name = nameIn(source, path, texts.files.home)
   return (
     <>
@@ -40,7 +45,13 @@ export function FilesPage({ me }: { readonly me?: Me }) {
       ) : isDenied(error, path) ? (
         <AskFolderPassword path={path} error={error} onEntered={refetch} />
       ) : error ? (
-        <Failure error={error} title={texts.files.failed} onRetry={() => void refetch()} />
+        <Failure error={error} title={texts.files.failed} onRetry={() => void refetch()}>
+          {path !== source.top && (
+            <Link href={addressOf(parentOf(path))} class="button primary">
+              {texts.files.toParent}
+            </Link>
+          )}
+        </Failure>
       ) : (
         <p class="loading skeleton">{texts.loading}</p>
       )}

@@ -19,6 +19,8 @@ export interface FolderNode {
   readonly position: number
   readonly siblings: number
   readonly isExpanded: boolean
+  /** Whether it is known that it has no folders. */
+  readonly isLeaf: boolean
   /** Why its folders are not shown. */
   readonly problem?: string
 }
@@ -41,10 +43,20 @@ export function useFolderTree(expanded: ReadonlySet<string>): readonly FolderNod
     const result = loaded.get(path)
     const problem = result?.error ? messageOf(result.error) : result?.isPending === true ? texts.loading : undefined
     const isExpanded = result !== undefined
-    nodes.push({ path, name, level, position, siblings, isExpanded, ...(problem !== undefined && { problem }) })
+    const isLeaf = result?.data?.length === 0
+    const known = { path, name, level, position, siblings, isExpanded, isLeaf }
+    nodes.push({ ...known, ...(problem !== undefined && { problem }) })
     const names = result?.data ?? []
     for (const [index, child] of names.entries()) add(joined(path, child), child, level + 1, index + 1, names.length)
   }
+}
+
+/** The folders that are expanded after one of them is expanded or folded. */
+export function withFolder(expanded: ReadonlySet<string>, folder: string, isExpanded: boolean): ReadonlySet<string> {
+  const folders = new Set(expanded)
+  if (isExpanded) folders.add(folder)
+  else folders.delete(folder)
+  return folders
 }
 
 async function foldersIn(path: string, signal: AbortSignal): Promise<readonly string[]> {

@@ -8,22 +8,29 @@ import { report } from '../components/notices.tsx'
 import { useRows } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
 import type { ChangeProps } from './change.ts'
+import { FolderField } from './folder-field.tsx'
 
 const texts = textsOf('files', 'changes')
 
 /** The tool that is part of the server. */
 const ownTool = 'SimpleHttp'
 
-export function FromUrlsDialog({ path, onClose }: ChangeProps) {
+interface FromUrlsProps extends Pick<ChangeProps, 'path' | 'onClose'> {
+  /** Whether the user can choose another folder. */
+  readonly choosesFolder?: boolean
+}
+
+export function FromUrlsDialog({ path, choosesFolder = false, onClose }: FromUrlsProps) {
   const { data: tools, error } = useRows(keys.downloadTools, () => get('/api/public/offline_download_tools'))
   const [text, setText] = useState('')
+  const [folder, setFolder] = useState(path)
   const [tool, setTool] = useState(ownTool)
   const urls = text
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '')
   async function perform(): Promise<void> {
-    await post('/api/fs/add_offline_download', { urls, path, tool, delete_policy: 'delete_on_upload_succeed' })
+    await post('/api/fs/add_offline_download', { urls, path: folder, tool, delete_policy: 'delete_on_upload_succeed' })
     report(texts.fromUrls.started)
   }
   return (
@@ -40,6 +47,7 @@ export function FromUrlsDialog({ path, onClose }: ChangeProps) {
         {texts.fromUrls.urls}
         <textarea rows={4} autofocus value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </label>
+      {choosesFolder && <FolderField label={texts.fromUrls.folder} path={folder} onPath={setFolder} />}
       <label>
         {texts.fromUrls.tool}
         <select value={tool} onChange={(event) => setTool(event.currentTarget.value)}>

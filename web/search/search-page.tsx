@@ -7,7 +7,7 @@ import { EntryIcon } from '../entries/entry-icon.tsx'
 import { Failure } from '../components/failure.tsx'
 import { formatSize } from '../texts/format.ts'
 import { Page } from '../components/page.tsx'
-import { addressOf, joined } from '../components/places.ts'
+import { addressOf, fromTree, joined } from '../components/places.ts'
 import { isAdmin, type Me } from '../session/me.ts'
 import { textsOf } from '../texts/texts.ts'
 
@@ -40,7 +40,7 @@ export default function SearchPage({ me }: { readonly me: Me }) {
       {data && <p role="status">{texts.search.count(data.pages[0]?.total ?? 0)}</p>}
       <ul class="list">
         {found.map((entry) => (
-          <FoundEntry key={joined(entry.parent, entry.name)} entry={entry} base={me.base_path} />
+          <FoundEntry key={joined(entry.parent, entry.name)} entry={entry} me={me} />
         ))}
       </ul>
       {hasNextPage && (
@@ -56,9 +56,9 @@ function isOff(error: unknown): boolean {
   return error instanceof ApiError && error.error === 'search_off'
 }
 
-/** `base`: the folder that the user sees as `/`. The API reports parents in the whole tree. */
-function FoundEntry({ entry, base }: { readonly entry: Found; readonly base: string }) {
-  const parent = base === '/' ? entry.parent : entry.parent.slice(base.length) || '/'
+/** The API reports parents in the whole tree. */
+function FoundEntry({ entry, me }: { readonly entry: Found; readonly me: Me }) {
+  const parent = fromTree(me, entry.parent)
   return (
     <li>
       <EntryIcon entry={entry} />

@@ -6,6 +6,7 @@ import { keys } from '../api/keys.ts'
 import { isKeyOf, queryClient } from '../api/queries.ts'
 import { Role } from '../api/schema.ts'
 import { folderPasswords } from './folder-passwords.ts'
+import { forgetFolders } from './recent-folders.ts'
 import { clearNotices } from '../components/notices.tsx'
 import type { PasskeyAnswer } from './passkey.ts'
 
@@ -70,6 +71,7 @@ export async function signOut(): Promise<void> {
 /** Keeps nothing for the user whose session has ended. */
 export function forgetUser(): void {
   lastUser.value = undefined
+  forgetFolders()
   forgetEverything()
 }
 

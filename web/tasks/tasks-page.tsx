@@ -1,86 +1,16 @@
-/** Background work of the user, of all users for an admin, with its progress. */
-import { useQueries } from '@tanstack/preact-query'
-import { useEffect, useRef } from 'preact/hooks'
-import { get, post } from '../api/client.ts'
-import { keys } from '../api/keys.ts'
-import { Failure } from '../components/failure.tsx'
+/** Background work of the user, of all users for an admin. */
 import { Page } from '../components/page.tsx'
-import { change, changed } from '../components/rows.ts'
-import { isAdmin, type Me } from '../session/me.ts'
+import type { Me } from '../session/me.ts'
 import { textsOf } from '../texts/texts.ts'
-import { TaskItem } from './task-item.tsx'
-import { isUnfinished, kinds, type Task, type TaskApi } from './task.ts'
+import { TaskLists } from './task-lists.tsx'
+import { kinds } from './task.ts'
 
-const texts = textsOf('common', 'tasks')
-
-/** Milliseconds between two requests of a list. */
-const pollInterval = { undone: 1000, done: 3000 } as const
+const texts = textsOf('common')
 
 export default function TasksPage({ me }: { readonly me: Me }) {
-  const api: TaskApi = isAdmin(me) ? '/api/admin/task' : '/api/task'
-  const lists = useQueries({
-    queries: kinds.flatMap((kind) =>
-      (['undone', 'done'] as const).map((part) => ({
-        queryKey: keys.tasks(kind, part),
-        queryFn: async ({ signal }: { signal: AbortSignal }) =>
-          (await get(`${api}/{kind}/${part}`, { params: { kind }, signal })).map((task) => ({ ...task, kind })),
-        refetchInterval: pollInterval[part],
-      })),
-    ),
-  })
-  const error = lists.find((list) => list.error)?.error
-  const tasks: Task[] = lists.flatMap(({ data }) => data ?? [])
-  const running = tasks.filter(isUnfinished)
-  const ended = tasks.filter((task) => !isUnfinished(task)).sort(byEnd)
-  useRefreshAtEnd(running.length)
   return (
     <Page title={texts.nav.tasks}>
-      {error && <Failure error={error} />}
-      <h2>{texts.tasks.running}</h2>
-      <TaskList api={api} tasks={running} empty={texts.tasks.noneRunning} />
-      <h2>{texts.tasks.ended}</h2>
-      {ended.length > 0 && (
-        <button type="button" onClick={() => void clear(api)}>
-          {texts.tasks.clear}
-        </button>
-      )}
-      <TaskList api={api} tasks={ended} empty={texts.tasks.noneEnded} />
+      <TaskLists me={me} kinds={kinds} />
     </Page>
-  )
-}
-
-/** Loads all lists again when a task is no longer in progress: it is among the finished ones now. */
-function useRefreshAtEnd(count: number): void {
-  const before = useRef(count)
-  useEffect(() => {
-    if (count < before.current) void changed(keys.tasks())
-    before.current = count
-  }, [count])
-}
-
-/** The latest first. */
-function byEnd(one: Task, other: Task): number {
-  return Date.parse(other.end_time ?? '') - Date.parse(one.end_time ?? '')
-}
-
-function clear(api: TaskApi): Promise<void> {
-  const cleared = kinds.map((kind) => post(`${api}/{kind}/clear_done`, undefined, { params: { kind } }))
-  return change(keys.tasks(), Promise.all(cleared))
-}
-
-interface TaskListProps {
-  readonly api: TaskApi
-  readonly tasks: readonly Task[]
-  readonly empty: string
-}
-
-function TaskList({ api, tasks, empty }: TaskListProps) {
-  if (tasks.length === 0) return <p class="muted">{empty}</p>
-  return (
-    <ul class="list cards">
-      {tasks.map((task) => (
-        <TaskItem key={`${task.kind} ${task.id}`} api={api} task={task} />
-      ))}
-    </ul>
   )
 }

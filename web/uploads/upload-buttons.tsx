@@ -1,6 +1,7 @@
 /** The buttons that choose files, or a folder with its content, for upload to the folder that is shown. */
 import { FolderUp, Upload } from 'lucide-preact'
 import { useEffect } from 'preact/hooks'
+import { useCommand } from '../components/commands.ts'
 import { textsOf } from '../texts/texts.ts'
 import { chooseUploads } from './choose-uploads.ts'
 import { dropFolder } from './start-uploads.ts'
@@ -22,6 +23,8 @@ export function UploadButtons({ path, name, disabled = false, takesFolders = tru
     dropFolder.value = { path, name, takesFolders }
     return () => (dropFolder.value = undefined)
   }, [path, name, disabled, takesFolders])
+  const command = takesFolders ? texts.files.upload : texts.uploads.chooseFiles
+  useCommand(command, Upload, () => chooseUploads(path, false), !disabled)
   return (
     <>
       <button type="button" class="primary" disabled={disabled} onClick={() => chooseUploads(path, false)}>

@@ -3,6 +3,7 @@ export const catalogues = {
   common: () => import('./common.ts'),
   errors: () => import('./errors.ts'),
   session: () => import('./session.ts'),
+  navigation: () => import('./navigation.ts'),
   files: () => import('./files.ts'),
   changes: () => import('./changes.ts'),
   properties: () => import('./properties.ts'),

@@ -72,6 +72,7 @@ export default {
   fromUrls: {
     about: 'The server downloads the files into this folder. Progress is shown under Tasks.',
     urls: 'URLs, one in each line',
+    folder: 'Folder',
     tool: 'Download with',
     start: 'Download',
     started: 'The download has started.',

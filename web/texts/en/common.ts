@@ -16,7 +16,7 @@ export default {
   copyText: 'Copy',
   copied: 'Copied.',
   copyFailed: 'The browser does not allow copying. Select the text and copy it.',
-  menu: 'Menu',
+  sideBar: 'Side bar',
   remove: 'Remove',
   andMore,
   /** As `andMore`, for languages that count people otherwise than things. */
@@ -36,6 +36,9 @@ export default {
   manual: 'Documentation',
   notFoundTitle: 'Not found',
   notFound: 'There is no such page, or you have no permission to see it.',
+  signInToSee: 'Sign in with an account that may see it.',
+  askAdmin: 'If you need it, ask an administrator for the permission.',
+  toFiles: 'Go to the files',
   main: 'Main',
   skip: 'Skip to the content',
   language: 'Language',
@@ -51,14 +54,17 @@ export default {
     files: 'Files',
     shares: 'Shares',
     tasks: 'Tasks',
+    downloads: 'Offline downloads',
     profile: 'Profile',
-    storages: 'Storages',
-    users: 'Users',
-    groups: 'Groups',
-    rules: 'Rules',
-    settings: 'Settings',
-    administration: 'Administration',
     search: 'Search',
+  },
+
+  /** The groups of the administration. */
+  subjects: {
+    people: 'People and rights',
+    storage: 'Storage',
+    events: 'What happened',
+    system: 'System',
   },
 
   pages: {
@@ -68,7 +74,7 @@ export default {
     rules: 'Rules',
     settings: 'Settings',
     locks: 'Locks',
-    downloads: 'Offline downloads',
+    downloads: 'Download programs',
     index: 'Search index',
     log: 'Log',
     about: 'About',

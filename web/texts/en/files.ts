@@ -78,6 +78,7 @@ export default {
     },
     unreadable: 'not readable for you',
     failed: 'This folder cannot be shown',
+    toParent: 'Open the folder above',
     tooManyToZip: 'Too many entries are selected for one archive. Download the whole folder, or select fewer.',
   },
 }

@@ -4,6 +4,7 @@ import { percent } from '../format.ts'
 
 export default {
   tasks: {
+    downloadsHint: 'The server downloads files from URLs into a folder, also while you are away.',
     running: 'In progress',
     ended: 'Finished',
     noneRunning: 'Nothing is in progress.',

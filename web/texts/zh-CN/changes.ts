@@ -68,6 +68,7 @@ export default {
   fromUrls: {
     about: '服务器会把文件下载到此文件夹，进度显示在“任务”中。',
     urls: '下载链接，每行一个',
+    folder: '目标文件夹',
     tool: '下载工具',
     start: '下载',
     started: '已创建离线下载任务。',

@@ -77,6 +77,7 @@ export default {
     },
     unreadable: '无读取权限',
     failed: '无法显示此文件夹',
+    toParent: '返回上级文件夹',
     tooManyToZip: '选中的项目过多，无法打包下载。请下载整个文件夹，或减少选择。',
   },
 } satisfies Translation<'files'>

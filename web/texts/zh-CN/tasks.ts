@@ -5,6 +5,7 @@ import type { Translation } from '../texts.ts'
 
 export default {
   tasks: {
+    downloadsHint: '服务器会把链接指向的文件下载到所选文件夹，关闭页面也不会中断。',
     running: '进行中',
     ended: '已结束',
     noneRunning: '没有正在进行的任务。',

@@ -1,0 +1,83 @@
+/** The places of the console, and for admins the pages of the administration. */
+import { Files, type LucideIcon } from 'lucide-preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { Link, useLocation } from 'wouter-preact'
+import { isOfTree } from '../components/places.ts'
+import type { Me } from '../session/me.ts'
+import { textsOf } from '../texts/texts.ts'
+import { FolderPlaces } from './folder-places.tsx'
+import { administrationOf, pagesOf, type NamedPage } from './pages.ts'
+import './side-bar.css'
+
+const texts = textsOf('common')
+
+interface SideBarProps {
+  readonly me: Me
+  /** Shows the symbols only. */
+  readonly isNarrow?: boolean
+}
+
+export function SideBar({ me, isNarrow = false }: SideBarProps) {
+  const [location] = useLocation()
+  const bar = useRef<HTMLElement>(null)
+  useEffect(() => {
+    bar.current?.querySelector('.place[aria-current]')?.scrollIntoView({ block: 'nearest' })
+  }, [location])
+  return (
+    <nav ref={bar} aria-label={texts.main} class={isNarrow ? 'side-bar symbols' : 'side-bar'}>
+      {isNarrow ? (
+        <ul class="places">
+          <Place name={texts.nav.files} address="/" Icon={Files} isCurrent={isOfTree(location)} />
+        </ul>
+      ) : (
+        <FolderPlaces />
+      )}
+      <Places pages={pagesOf(me)} />
+      {administrationOf(me).map(({ name, pages }) => (
+        <Places key={name} title={name} pages={pages} />
+      ))}
+    </nav>
+  )
+}
+
+interface PlacesProps {
+  readonly title?: string
+  readonly pages: readonly NamedPage[]
+}
+
+function Places({ title, pages }: PlacesProps) {
+  const [location] = useLocation()
+  return (
+    <>
+      {title !== undefined && <p class="places-title">{title}</p>}
+      <ul class="places" aria-label={title}>
+        {pages.map((page) => (
+          <Place key={page.address} {...page} isCurrent={isAt(location, page.address)} />
+        ))}
+      </ul>
+    </>
+  )
+}
+
+interface PlaceProps {
+  readonly name: string
+  readonly address: string
+  readonly Icon: LucideIcon
+  readonly isCurrent: boolean
+}
+
+function Place({ name, address, Icon, isCurrent }: PlaceProps) {
+  return (
+    <li>
+      <Link href={address} class="place" title={name} aria-current={isCurrent ? 'page' : undefined}>
+        <Icon aria-hidden size={18} />
+        <span class="place-name">{name}</span>
+      </Link>
+    </li>
+  )
+}
+
+/** Whether the address is that of the page, or below it. */
+function isAt(location: string, address: string): boolean {
+  return location === address || location.startsWith(`${address}/`)
+}
