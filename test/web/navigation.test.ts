@@ -113,6 +113,18 @@ void t.test('side bar and search', { skip: withoutBrowser }, async (t) => {
         t.equal(await sideBar(page).locator('.place[aria-current=page]').textContent(), name)
       }
     })
+    await visit(t, site, { at: '/@tasks', height: 700 }, async (page) => {
+      await page.getByText('Copy program.bin to /other', { exact: true }).waitFor()
+      await goTo(page, 'About')
+      await page.reload()
+      await page.getByRole('heading', { name: 'About' }).waitFor()
+      await sideBar(page).getByRole('treeitem', { name: 'harbour' }).waitFor()
+      const isInView = async () => {
+        const { y = 0, height = 0 } = (await sideBar(page).locator('[aria-current=page]').boundingBox()) ?? {}
+        return y > 0 && y + height <= 700
+      }
+      await eventually(t, isInView, true, 'the current page is in view')
+    })
     await visit(t, site, { user: bob }, async (page) => {
       await sideBar(page).getByRole('link', { name: 'Tasks' }).waitFor()
       t.strictSame(

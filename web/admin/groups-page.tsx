@@ -50,7 +50,7 @@ export function GroupsPage() {
           actions={(group) => (
             <>
               <NamedButton text={groups.edit} of={group.name} onClick={() => setEdited(group)} />
-              <NamedButton text={texts.files.remove} of={group.name} onClick={() => setDeleted(group)} />
+              <NamedButton deletes text={texts.files.remove} of={group.name} onClick={() => setDeleted(group)} />
             </>
           )}
         />

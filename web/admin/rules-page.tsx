@@ -57,7 +57,7 @@ export function RulesPage() {
           actions={(rule) => (
             <>
               <NamedButton text={rules.edit} of={rule.path} onClick={() => setEdited(rule)} />
-              <NamedButton text={texts.files.remove} of={rule.path} onClick={() => setDeleted(rule)} />
+              <NamedButton deletes text={texts.files.remove} of={rule.path} onClick={() => setDeleted(rule)} />
             </>
           )}
         />

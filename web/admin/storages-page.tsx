@@ -90,7 +90,7 @@ function StorageActions({ storage, onEdit, onDelete }: StorageActionsProps) {
       {!disabled && button(storages.test, () => void tested())}
       {button(storages[verb], () => void switched())}
       {button(storages.edit, () => onEdit(storage))}
-      {button(texts.files.remove, () => onDelete(storage))}
+      <NamedButton deletes text={texts.files.remove} of={path} onClick={() => onDelete(storage)} />
     </>
   )
 }

@@ -57,7 +57,7 @@ export function UsersPage() {
                 onClick={() => navigate(addressOfQuestion({ username: user.username }))}
               />
               {user.role === Role.general && (
-                <NamedButton text={texts.files.remove} of={user.username} onClick={() => setDeleted(user)} />
+                <NamedButton deletes text={texts.files.remove} of={user.username} onClick={() => setDeleted(user)} />
               )}
             </>
           )}

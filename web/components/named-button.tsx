@@ -5,11 +5,13 @@ interface NamedButtonProps {
   /** The name of the row. */
   readonly of: string
   readonly onClick: () => void
+  /** Whether it deletes the row. */
+  readonly deletes?: boolean
 }
 
-export function NamedButton({ text, of, onClick }: NamedButtonProps) {
+export function NamedButton({ text, of, onClick, deletes = false }: NamedButtonProps) {
   return (
-    <button type="button" class="quiet" aria-label={`${text} ${of}`} onClick={onClick}>
+    <button type="button" class={deletes ? 'quiet deletes' : 'quiet'} aria-label={`${text} ${of}`} onClick={onClick}>
       {text}
     </button>
   )

@@ -8,12 +8,18 @@ import { textsOf } from '../texts/texts.ts'
 
 const texts = textsOf('common')
 
-export function FolderPlaces() {
+interface FolderPlacesProps {
+  /** Called when it has another number of folders, and so another height. */
+  readonly onResize: () => void
+}
+
+export function FolderPlaces({ onResize }: FolderPlacesProps) {
   const [location, navigate] = useLocation()
   const shown = isOfTree(location) ? currentPath() : undefined
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(() => new Set(['/']))
   const [active, setActive] = useState('/')
   const nodes = useFolderTree(expanded)
+  useEffect(onResize, [nodes.length])
   useEffect(() => {
     if (shown === undefined) return
     setExpanded((before) => new Set([...before, ...ancestorsOf(parentOf(shown))]))

@@ -20,9 +20,10 @@ interface SideBarProps {
 export function SideBar({ me, isNarrow = false }: SideBarProps) {
   const [location] = useLocation()
   const bar = useRef<HTMLElement>(null)
-  useEffect(() => {
+  function showCurrent(): void {
     bar.current?.querySelector('.place[aria-current]')?.scrollIntoView({ block: 'nearest' })
-  }, [location])
+  }
+  useEffect(showCurrent, [location])
   return (
     <nav ref={bar} aria-label={texts.main} class={isNarrow ? 'side-bar symbols' : 'side-bar'}>
       {isNarrow ? (
@@ -30,7 +31,7 @@ export function SideBar({ me, isNarrow = false }: SideBarProps) {
           <Place name={texts.nav.files} address="/" Icon={Files} isCurrent={isOfTree(location)} />
         </ul>
       ) : (
-        <FolderPlaces />
+        <FolderPlaces onResize={showCurrent} />
       )}
       <Places pages={pagesOf(me)} />
       {administrationOf(me).map(({ name, pages }) => (

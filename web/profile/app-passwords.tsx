@@ -54,7 +54,7 @@ export function AppPasswords() {
             [profile.added]: ({ added_time: added }) => formatTime(added),
             [profile.lastUsed]: ({ last_used_time: used }) => (used === null ? profile.never : formatTime(used)),
           }}
-          actions={(row) => <NamedButton text={texts.remove} of={row.name} onClick={() => setDeleted(row)} />}
+          actions={(row) => <NamedButton deletes text={texts.remove} of={row.name} onClick={() => setDeleted(row)} />}
         />
       )}
       <button type="button" onClick={() => setAdding(true)}>

@@ -46,7 +46,7 @@ export function Passkeys() {
           actions={(row) => (
             <>
               <NamedButton text={texts.files.rename} of={row.name} onClick={() => setRenamed(row)} />
-              <NamedButton text={texts.remove} of={row.name} onClick={() => setDeleted(row)} />
+              <NamedButton deletes text={texts.remove} of={row.name} onClick={() => setDeleted(row)} />
             </>
           )}
         />

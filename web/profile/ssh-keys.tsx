@@ -39,7 +39,7 @@ export function SshKeys() {
             [profile.lastUsed]: ({ added_time: added, last_used_time: used }) =>
               used === added ? profile.never : formatTime(used),
           }}
-          actions={(key) => <NamedButton text={texts.remove} of={key.title} onClick={() => setDeleted(key)} />}
+          actions={(key) => <NamedButton deletes text={texts.remove} of={key.title} onClick={() => setDeleted(key)} />}
         />
       )}
       <button type="button" onClick={() => setAdding(true)}>

@@ -80,7 +80,12 @@ export default function SharesPage({ me }: { readonly me: Me }) {
                 share={share}
                 onClick={() => void change(keys.shares, setDisabled(share, !share.disabled))}
               />
-              <RowButton text={texts.files.remove} share={share} onClick={() => setDialog({ kind: 'delete', share })} />
+              <RowButton
+                deletes
+                text={texts.files.remove}
+                share={share}
+                onClick={() => setDialog({ kind: 'delete', share })}
+              />
             </>
           )}
         />
@@ -161,11 +166,12 @@ interface RowButtonProps {
   readonly text: string
   readonly share: Share
   readonly onClick: () => void
+  readonly deletes?: boolean
 }
 
 /** Several shares may have the same files: the id tells them apart. */
-function RowButton({ text, share, onClick }: RowButtonProps) {
-  return <NamedButton text={text} of={`${namesOf(share.files)}, ${share.id}`} onClick={onClick} />
+function RowButton({ share, ...button }: RowButtonProps) {
+  return <NamedButton {...button} of={`${namesOf(share.files)}, ${share.id}`} />
 }
 
 function setDisabled({ id }: Share, disabled: boolean): Promise<unknown> {

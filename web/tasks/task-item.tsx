@@ -8,6 +8,7 @@ import { NamedButton } from '../components/named-button.tsx'
 import { reporting } from '../components/notices.tsx'
 import { change } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
+import { shownName } from './task-name.ts'
 import { isUnfinished, type Task, type TaskApi } from './task.ts'
 import './task-item.css'
 
@@ -19,7 +20,8 @@ interface TaskProps {
 }
 
 export function TaskItem({ api, task }: TaskProps) {
-  const { name, state, progress, total_bytes: bytes, error } = task
+  const { state, progress, total_bytes: bytes, error } = task
+  const name = shownName(task.name)
   return (
     <li>
       <div class="task">
@@ -42,7 +44,8 @@ export function TaskItem({ api, task }: TaskProps) {
 }
 
 function TaskButtons({ api, task }: TaskProps) {
-  const { kind, id, name, state } = task
+  const { kind, id, state } = task
+  const name = shownName(task.name)
   const act = (verb: 'cancel' | 'retry' | 'delete') => () =>
     void change(keys.tasks(), post(`${api}/{kind}/${verb}`, undefined, { params: { kind }, query: { tid: id } }))
   if (isUnfinished(task)) {

@@ -148,7 +148,7 @@ function Actions({ hook: { id, name, enabled }, onDialog }: ActionsProps) {
       {button(enabled ? webhooks.turnOff : webhooks.turnOn, () => void switched())}
       {button(webhooks.edit, () => onDialog('edit'))}
       {button(webhooks.rotate, () => onDialog('rotate'))}
-      {button(texts.files.remove, () => onDialog('delete'))}
+      <NamedButton deletes text={texts.files.remove} of={name} onClick={() => onDialog('delete')} />
     </>
   )
 }

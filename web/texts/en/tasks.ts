@@ -12,6 +12,10 @@ export default {
     clear: 'Remove all finished',
     remove: 'Remove from the list',
     showFailures: 'Show what failed',
+    copy: (name: string, to: string) => `Copy ${name} to ${to}`,
+    move: (name: string, to: string) => `Move ${name} to ${to}`,
+    upload: (name: string, to: string) => `Upload ${name} to ${to}`,
+    download: (url: string, to: string) => `Download ${url} to ${to}`,
     progress: (done: number, size: string) => `${percent(done)} of ${size}`,
     states: {
       [TaskState.pending]: 'waiting for its turn',

@@ -13,6 +13,10 @@ export default {
     clear: '清除已结束的任务',
     remove: '从列表中移除',
     showFailures: '查看失败项',
+    copy: (name, to) => `复制 ${name} 到 ${to}`,
+    move: (name, to) => `移动 ${name} 到 ${to}`,
+    upload: (name, to) => `上传 ${name} 到 ${to}`,
+    download: (url, to) => `下载 ${url} 到 ${to}`,
     progress: (done, size) => `${percent(done)}，共 ${size}`,
     states: {
       [TaskState.pending]: '排队中',
