@@ -1,5 +1,5 @@
 /** The folders of the tree in the side bar. The folder that is shown, or has what is shown, is the current one. */
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { addressOf, ancestorsOf, currentPath, isOfTree, isWithin, parentOf } from '../components/places.ts'
 import { useFolderTree, withFolder } from '../files/folder-tree.ts'
@@ -26,7 +26,8 @@ export function FolderPlaces({ onResize }: FolderPlacesProps) {
   }, [shown])
   // The last one: a folder is after the one that it is in.
   const current = shown === undefined ? '' : (nodes.filter(({ path }) => isWithin(path, shown)).at(-1)?.path ?? '')
-  useEffect(() => {
+  // Before the next key is pressed.
+  useLayoutEffect(() => {
     if (current !== '') setActive(current)
   }, [current])
   return (
