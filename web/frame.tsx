@@ -68,9 +68,9 @@ export function Frame({ me, children }: { readonly me: Me; readonly children: Co
           </button>
         )}
       </header>
-      <div class="middle">
+      <div class="frame-middle">
         {!bar.isSheet && <SideBar me={me} isNarrow={bar.isNarrow} />}
-        <div class="stage">
+        <div class="frame-content">
           <Announcement />
           {isAdmin(me) && <FirstRun />}
           <main ref={content}>{children}</main>

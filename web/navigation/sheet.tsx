@@ -25,7 +25,7 @@ export function Sheet({ label, onClose, children }: SheetProps) {
   return (
     <dialog
       ref={dialog}
-      class="sheet"
+      class="side-sheet"
       aria-label={label}
       onCancel={(event) => {
         event.preventDefault()
@@ -33,7 +33,7 @@ export function Sheet({ label, onClose, children }: SheetProps) {
       }}
       onClick={({ target }) => target === dialog.current && onClose()}
     >
-      <div class="sheet-head">
+      <div class="side-sheet-head">
         <button type="button" class="quiet icon" aria-label={texts.close} onClick={onClose}>
           <X aria-hidden size={18} />
         </button>
