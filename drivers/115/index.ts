@@ -9,12 +9,14 @@ const signInFields = {
     type: 'text',
     secret: true,
     trimmed: true,
+    basic: true,
     help: 'Cookie of a signed-in account with UID, CID, SEID and KID. Empty: sign in by qrcode_token.',
   },
   qrcode_token: {
     type: 'text',
     secret: true,
     trimmed: true,
+    singleUse: true,
     help: 'The uid of a QR code that was scanned and confirmed. It is exchanged once for a cookie.',
   },
   qrcode_source: {
@@ -43,6 +45,7 @@ export const cloud115Fields = {
     default: '0',
     required: true,
     trimmed: true,
+    basic: true,
     help: 'Id of the folder that is shown: the cid in its address. 0: all folders.',
   },
 } as const satisfies Fields
@@ -55,12 +58,13 @@ export const share115Fields = {
     help: 'Entries of one call of a listing, at most 200: 115 blocks larger ones.',
   },
   ...limitFields,
-  share_code: { type: 'text', required: true, trimmed: true, help: 'The id in the link of the share.' },
+  share_code: { type: 'text', required: true, trimmed: true, basic: true, help: 'The id in the link of the share.' },
   receive_code: {
     type: 'text',
     required: true,
     secret: true,
     trimmed: true,
+    basic: true,
     help: 'The extraction code of the share.',
   },
   root_folder_id: { type: 'string', trimmed: true, help: 'Id of a folder of the share. Empty: the whole share.' },
@@ -99,6 +103,7 @@ export const open115Fields = {
     default: '0',
     required: true,
     trimmed: true,
+    basic: true,
     help: 'Id of the folder that is shown: the number after cid= in its web address. 0: the whole drive.',
   },
   order_by: {
@@ -109,12 +114,14 @@ export const open115Fields = {
   order_direction: { type: 'select', options: ['asc', 'desc'] },
   limit_rate: { type: 'float', default: 1, help: 'Calls per second at most. 0: no limit, which 115 does not like.' },
   page_size: { type: 'number', default: 200, help: 'Entries of a folder that one call lists; 1150 at most.' },
-  access_token: { type: 'string', required: true, secret: true, trimmed: true },
+  access_token: { type: 'string', required: true, secret: true, trimmed: true, basic: true },
   refresh_token: {
     type: 'string',
     required: true,
     secret: true,
     trimmed: true,
+    basic: true,
+    singleUse: true,
     help: 'Valid once: the storage keeps the tokens that replace it. No other program may use it.',
   },
 } as const satisfies Fields

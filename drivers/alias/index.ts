@@ -9,6 +9,8 @@ export const aliasFields = {
   paths: {
     type: 'text',
     required: true,
+    basic: true,
+    treePath: true,
     help: 'One path or name:path on each line. Paths with the same name are merged; earlier ones take precedence.',
   },
   read_conflict_policy: {
@@ -21,12 +23,14 @@ export const aliasFields = {
     type: 'select',
     options: writing,
     default: 'disabled',
+    basic: true,
     help: 'Where folders are created, and entries are renamed and removed.',
   },
   put_conflict_policy: {
     type: 'select',
     options: [...writing, 'random', 'quota', 'quota_strict'],
     default: 'disabled',
+    basic: true,
     help: 'Where files are written.',
   },
   file_consistency_check: {

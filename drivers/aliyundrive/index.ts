@@ -6,6 +6,7 @@ export const aliyundriveFields = {
     type: 'select',
     default: 'resource',
     options: ['default', 'resource', 'backup'],
+    basic: true,
     help: 'Which of the drives of the account is shown.',
   },
   root_folder_id: {
@@ -13,6 +14,7 @@ export const aliyundriveFields = {
     default: 'root',
     required: true,
     trimmed: true,
+    basic: true,
     help: 'Id of the folder that is shown.',
   },
   refresh_token: {
@@ -20,6 +22,8 @@ export const aliyundriveFields = {
     required: true,
     secret: true,
     trimmed: true,
+    basic: true,
+    singleUse: true,
     help: 'From the sign-in with Aliyundrive. Tokens that replace it are stored by the gateway, not here.',
   },
   order_by: {
@@ -55,6 +59,7 @@ export const aliyundriveFields = {
     type: 'select',
     options: ['trash', 'delete'],
     required: true,
+    basic: true,
     help: 'Whether removed files go to the recycle bin.',
   },
   rapid_upload: {

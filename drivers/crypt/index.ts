@@ -8,6 +8,7 @@ export const cryptFields = {
     options: ['off', 'standard', 'obfuscate'],
     default: 'off',
     required: true,
+    basic: true,
     help: 'Obfuscate only rotates characters; it does not protect names.',
   },
   directory_name_encryption: {
@@ -17,14 +18,21 @@ export const cryptFields = {
     required: true,
     help: 'Has no effect if file names are not encrypted.',
   },
-  remote_path: { type: 'string', required: true, help: 'The path of the tree that contains the encrypted files.' },
+  remote_path: {
+    type: 'string',
+    required: true,
+    basic: true,
+    treePath: true,
+    help: 'The path of the tree that contains the encrypted files.',
+  },
   password: {
     type: 'string',
     required: true,
     secret: true,
+    basic: true,
     help: 'Stored obscured, as in the configuration of rclone.',
   },
-  salt: { type: 'string', secret: true, help: 'The second password of rclone; may be empty.' },
+  salt: { type: 'string', secret: true, basic: true, help: 'The second password of rclone; may be empty.' },
   encrypted_suffix: {
     type: 'string',
     default: '.bin',

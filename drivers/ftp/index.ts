@@ -5,13 +5,14 @@ export const ftpFields = {
   address: {
     type: 'string',
     required: true,
+    basic: true,
     help: 'host:port. ftpes:// before it asks for TLS (explicit, port 21), ftps:// for implicit TLS (port 990); without, nothing is encrypted.',
   },
   encoding: { type: 'string', help: 'Of names, as GBK or Shift_JIS. Left out: UTF-8.' },
-  username: { type: 'string', required: true },
-  password: { type: 'string', required: true, secret: true },
+  username: { type: 'string', required: true, basic: true },
+  password: { type: 'string', required: true, secret: true, basic: true },
   cwd_list: { type: 'bool', default: false, help: 'Change into a folder to list it, for servers that list no paths.' },
-  root_folder_path: { type: 'string', default: '/', required: true },
+  root_folder_path: { type: 'string', default: '/', required: true, basic: true },
   ca_certificate: {
     type: 'text',
     help: 'Certificate of an authority, or of the server itself, in PEM form: trusted beside those that the system knows.',

@@ -7,6 +7,7 @@ export const localFields = {
     default: '/',
     required: true,
     suggested: true,
+    basic: true,
     help: 'The folder of this machine to mount. It must exist. A relative path is resolved against the data folder.',
   },
   directory_size: {
@@ -18,6 +19,7 @@ export const localFields = {
     type: 'bool',
     required: true,
     default: true,
+    basic: true,
     help: 'Create thumbnails of images with the package sharp, and of videos with ffmpeg and ffprobe, if installed.',
   },
   thumb_cache_folder: {
@@ -40,6 +42,7 @@ export const localFields = {
   recycle_bin_path: {
     type: 'string',
     default: 'delete permanently',
+    basic: true,
     help: 'Folder of this machine to which removed files are moved. Empty or "delete permanently": no recycle bin.',
   },
   sync: {

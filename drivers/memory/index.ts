@@ -2,7 +2,7 @@
 import type { DriverType } from '../../src/contract/driver-type.js'
 
 const memoryFields = {
-  size_limit: { type: 'number', default: 0, help: 'Maximum total bytes of all files; 0: no limit.' },
+  size_limit: { type: 'number', default: 0, basic: true, help: 'Maximum total bytes of all files; 0: no limit.' },
   case_sensitive: {
     type: 'bool',
     default: true,

@@ -10,6 +10,7 @@ export const ucFields = {
     required: true,
     secret: true,
     trimmed: true,
+    basic: true,
     help: 'The Cookie header of a signed-in browser, from a request that its developer tools show.',
   },
   root_folder_id: {
@@ -17,6 +18,7 @@ export const ucFields = {
     default: '0',
     required: true,
     trimmed: true,
+    basic: true,
     help: 'Id of the folder that is shown; 0 is the whole drive. It is in the address of the folder in a browser.',
   },
   order_by: {

@@ -5,9 +5,14 @@ export const rcloneFields = {
   remote: {
     type: 'string',
     required: true,
+    basic: true,
     help: 'Name of a remote in the configuration of rclone, and a folder of it: gdrive: or gdrive:folder.',
   },
-  config_path: { type: 'string', help: 'Configuration file of rclone. Empty: the one that rclone uses by default.' },
+  config_path: {
+    type: 'string',
+    basic: true,
+    help: 'Configuration file of rclone. Empty: the one that rclone uses by default.',
+  },
   config_password: { type: 'string', secret: true, help: 'Password of an encrypted configuration file.' },
   program_path: { type: 'string', help: 'The program, version 1.60 or newer. Empty: rclone from PATH.' },
   flags: {

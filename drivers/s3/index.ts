@@ -3,15 +3,16 @@ import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const s3Fields = {
   root_folder_path: { type: 'string', default: '/', required: true, help: 'Folder of the bucket that is shown.' },
-  bucket: { type: 'string', required: true },
+  bucket: { type: 'string', required: true, basic: true },
   endpoint: {
     type: 'string',
     required: true,
+    basic: true,
     help: 'Address of the server, such as https://s3.eu-central-1.amazonaws.com. Without a scheme: https.',
   },
   region: { type: 'string', help: 'Many other servers than those of Amazon take any.' },
-  access_key_id: { type: 'string', required: true },
-  secret_access_key: { type: 'string', required: true, secret: true },
+  access_key_id: { type: 'string', required: true, basic: true },
+  secret_access_key: { type: 'string', required: true, secret: true, basic: true },
   session_token: { type: 'string', secret: true, help: 'Third part of temporary credentials.' },
   custom_host: { type: 'string', help: 'Public host in addresses of files, instead of that of the endpoint.' },
   enable_custom_host_presign: { type: 'bool', help: 'Sign addresses of the custom host.' },

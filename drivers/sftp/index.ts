@@ -2,10 +2,15 @@
 import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const sftpFields = {
-  address: { type: 'string', required: true, help: 'host:port; the port is 22 where it is left out.' },
-  username: { type: 'string', required: true },
-  private_key: { type: 'text', secret: true, help: 'A key in OpenSSH or PEM form. It goes before the password.' },
-  password: { type: 'string', secret: true },
+  address: { type: 'string', required: true, basic: true, help: 'host:port; the port is 22 where it is left out.' },
+  username: { type: 'string', required: true, basic: true },
+  private_key: {
+    type: 'text',
+    secret: true,
+    basic: true,
+    help: 'A key in OpenSSH or PEM form. It goes before the password.',
+  },
+  password: { type: 'string', secret: true, basic: true },
   passphrase: { type: 'string', secret: true, help: 'Of the key.' },
   root_folder_path: { type: 'string', default: '/', required: true },
   ignore_symlink_error: {

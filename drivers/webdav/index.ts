@@ -6,11 +6,12 @@ export const webdavFields = {
   address: {
     type: 'string',
     required: true,
+    basic: true,
     help: 'URL of the WebDAV root, such as https://example.org/dav',
   },
-  username: { type: 'string', required: true },
-  password: { type: 'string', required: true, secret: true },
-  root_folder_path: { type: 'string', default: '/', required: true },
+  username: { type: 'string', required: true, basic: true },
+  password: { type: 'string', required: true, secret: true, basic: true },
+  root_folder_path: { type: 'string', default: '/', required: true, basic: true },
   tls_insecure_skip_verify: { type: 'bool', default: false, help: 'Do not verify the TLS certificate of the server.' },
 } as const
 

@@ -24,6 +24,12 @@ export interface Field {
   readonly secret?: boolean
   /** Whether white space around a text is not part of the value: for what is copied from elsewhere, such as a token. */
   readonly trimmed?: boolean
+  /** Whether the form shows it at once: what everybody has to enter or to look at. At most four of a driver. */
+  readonly basic?: boolean
+  /** Whether the value is a path of the tree, or in a `text` one on each line, as `path` or `name:path`. */
+  readonly treePath?: boolean
+  /** Whether the backend accepts the value once, and what it answers has to be stored: it cannot be tried before. */
+  readonly singleUse?: boolean
 }
 export type Fields = Readonly<Record<string, Field>>
 

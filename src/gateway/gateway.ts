@@ -20,6 +20,7 @@ import type { Locks } from '../locks/webdav-locks.js'
 import { storagesCloseTimeout, type MountSupervisor } from '../mounts/mount-supervisor.js'
 import type { Mounts } from '../mounts/mounts.js'
 import type { StorageAdmin } from '../mounts/storage-admin.js'
+import type { StorageTrials } from '../mounts/storage-trials.js'
 import type { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
 import { searchCloseTimeout, type Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
@@ -82,6 +83,7 @@ export class Gateway {
   readonly mounts: Mounts
   readonly supervisor: MountSupervisor
   readonly storages: StorageAdmin
+  readonly trials: StorageTrials
   /** The drivers of which storages can be created. */
   readonly driverTypes: readonly AnyDriverType[]
   /** The protocols by which clients reach this gateway. */
@@ -123,6 +125,7 @@ export class Gateway {
     this.mounts = parts.mounts
     this.supervisor = parts.supervisor
     this.storages = parts.storages
+    this.trials = parts.trials
     this.driverTypes = options.drivers
     this.protocols = options.protocols
     this.rules = parts.rules

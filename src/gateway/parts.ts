@@ -15,6 +15,7 @@ import { UploadedImports } from '../installation/import/uploaded-imports.js'
 import type { PathLocks } from '../locks/path-locks.js'
 import { MountSupervisor } from '../mounts/mount-supervisor.js'
 import { StorageAdmin } from '../mounts/storage-admin.js'
+import { StorageTrials } from '../mounts/storage-trials.js'
 import { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
 import { Search, type SearchRequest } from '../search/search.js'
 import { ShareUploads } from '../shares/share-uploads.js'
@@ -50,6 +51,7 @@ interface Storages {
   readonly taskUploads: TaskUploads
   readonly supervisor: MountSupervisor
   readonly storages: StorageAdmin
+  readonly trials: StorageTrials
 }
 
 /** The parts whose work continues after its request: tasks, offline downloads, uploads in chunks, imports. */
@@ -128,7 +130,8 @@ async function startStorages(core: Core, closing: Closing): Promise<Storages> {
   await supervisor.start()
   await followers.reload()
   const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, driverTypes, log })
-  return { pathLocks, intents, taskUploads, supervisor, storages }
+  const trials = new StorageTrials(supervisor.dependencies)
+  return { pathLocks, intents, taskUploads, supervisor, storages, trials }
 }
 
 async function openSearch(core: Core, closing: Closing): Promise<Search> {

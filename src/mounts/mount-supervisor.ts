@@ -356,12 +356,7 @@ export class MountSupervisor {
   /** Opens the driver. Undefined if the mount was removed in the meantime. */
   async #newStorage(mount: SupervisedMount): Promise<Storage | undefined> {
     const { row, controller } = mount
-    const type = this.dependencies.driverTypes.find((each) => each.name === row.driver)
-    if (!type) throw new GatewayError('invalid', { reason: `no driver named: ${row.driver}` })
-    if (type.facts?.perProcess === true && this.dependencies.processes() > 1) {
-      const reason = `each process would have other files in a storage of ${type.name}, and several processes serve this tree`
-      throw new GatewayError('unavailable', { reason })
-    }
+    const type = requireDriverType(row.driver, this.dependencies)
     const options = checkOptions(type.fields, parseAddition(row.addition))
     mount.shows = []
     mount.warnings = []
@@ -470,6 +465,20 @@ export class MountSupervisor {
       },
     }
   }
+}
+
+/** The driver type of this name. Throws `invalid` if there is none, `unavailable` if several processes exclude it. */
+export function requireDriverType(
+  driver: string,
+  { driverTypes, processes }: Pick<MountSupervisorDependencies, 'driverTypes' | 'processes'>,
+): AnyDriverType {
+  const type = driverTypes.find(({ name }) => name === driver)
+  if (!type) throw new GatewayError('invalid', { reason: `no driver named: ${driver}` })
+  if (type.facts?.perProcess === true && processes() > 1) {
+    const reason = `each process would have other files in a storage of ${type.name}, and several processes serve this tree`
+    throw new GatewayError('unavailable', { reason })
+  }
+  return type
 }
 
 /** Returns the words for a failure that an admin reads. */

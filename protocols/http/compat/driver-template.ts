@@ -10,6 +10,10 @@ const fieldData = z
     options: z.string().describe('Comma-separated choices of a `select`.'),
     required: z.boolean(),
     help: z.string(),
+    basic: z.boolean().describe('A form shows it at once, and the others on request.'),
+    secret: z.boolean().describe('A password, key or token.'),
+    tree_path: z.boolean().describe('A path of the tree; of type `text`: one on each line, as path or name:path.'),
+    single_use: z.boolean().describe('The backend accepts the value once, so `/api/admin/storage/try` refuses it.'),
   })
   .meta({ id: 'DriverField' })
 
@@ -69,7 +73,10 @@ export function commonFields({ directUrls, uncached = false, composite = false }
   const redirects = directUrls !== undefined
   const when = (condition: boolean, ...fields: NamedField[]): NamedField[] => (condition ? fields : [])
   return [
-    ['mount_path', { type: 'string', required: true, help: 'The path of the storage in the tree. Must be unique.' }],
+    [
+      'mount_path',
+      { type: 'string', required: true, basic: true, help: 'The path of the storage in the tree. Must be unique.' },
+    ],
     ['order', { type: 'number', help: 'Storages are started and listed in ascending order.' }],
     ['remark', { type: 'text' }],
     ...when(
@@ -107,6 +114,18 @@ export function commonFields({ directUrls, uncached = false, composite = false }
   ]
 }
 
-function templateField(name: string, { type, default: value = '', options = [], required, help = '' }: Field) {
-  return { name, type, default: String(value), options: options.join(','), required: required ?? false, help }
+function templateField(name: string, field: Field) {
+  const { type, default: value = '', options = [], required = false, help = '' } = field
+  return {
+    name,
+    type,
+    default: String(value),
+    options: options.join(','),
+    required,
+    help,
+    basic: field.basic ?? false,
+    secret: field.secret ?? false,
+    tree_path: field.treePath ?? false,
+    single_use: field.singleUse ?? false,
+  }
 }

@@ -7,7 +7,7 @@ import { signalOf } from '../api/http-api.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { withResponses, worded } from '../api/errors.js'
 import { escapeMarkup } from '../api/escape.js'
-import { integerValue, paging, rowId } from '../api/fields.js'
+import { integerValue, optionalField, paging, rowId } from '../api/fields.js'
 import { pageOf } from '../api/paging.js'
 import { coreRefusal, relativePath, storageRefusals, withNames } from '../api/refusals.js'
 import { pageData } from '../api/schemas.js'
@@ -61,6 +61,10 @@ const configurationRefusals: readonly Refusal[] = [
   },
 ]
 
+const trialRefusals = configurationRefusals
+  .filter(({ error }) => error !== 'exists')
+  .map((refusal): Refusal => ({ ...refusal, code: 500 }))
+
 export const adminStorageEndpoints = [
   endpoint({
     method: 'get',
@@ -107,6 +111,32 @@ export const adminStorageEndpoints = [
         // Admins get the reason, which the error table hides for some codes.
         const failure = toGatewayError(error)
         throw worded(failure, { code: 500 })
+      }
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/storage/try',
+    tag: 'Storages',
+    summary: 'Try the configuration of a storage, and store nothing',
+    description:
+      'Opens the backend as the storage would, asks for its root folder, and closes it, within half a minute. A value ' +
+      'that the backend accepts once (`single_use` of its field) is refused.',
+    access: 'admin',
+    fields: z.object({
+      id: optionalField(integerValue).describe('The storage that is to get this configuration. Absent: a new one.'),
+      ...storageFields.shape,
+    }),
+    refusals: [...trialRefusals, ...storageRefusals, ...checkFailures],
+    async answer({ context, api, fields }) {
+      const { driverTypes, trials } = api.gateway
+      try {
+        const configuration = configurationOf(fields, driverFacts(driverTypes, fields.driver))
+        await trials.run(configuration, { id: fields.id, signal: signalOf(context.res) })
+      } catch (error) {
+        // As of a check.
+        throw worded(toGatewayError(error), { code: 500 })
       }
     },
   }),

@@ -7,6 +7,7 @@ import { eventKinds } from '../../../src/base/event-kinds.js'
 const others: Readonly<Record<string, string>> = {
   'post /api/admin/explain': 'asks',
   'post /api/admin/setting/default': 'asks',
+  'post /api/admin/storage/try': 'asks',
   'post /api/fs/link': 'asks',
   'post /api/auth/session/confirm': 'a sign-in, by Accounts',
   'post /api/auth/session/confirm/passkey': 'a sign-in, by Accounts',

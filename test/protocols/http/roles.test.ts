@@ -536,6 +536,10 @@ const table: Readonly<Record<string, Row>> = {
   'get /api/admin/storage/list': { codes: adminOnly },
   'get /api/admin/storage/get': { codes: adminOnly, call: async (stage) => stage.of((await stage.storage()).id) },
   'get /api/admin/storage/check': { codes: adminOnly, call: async (stage) => stage.of((await stage.storage()).id) },
+  'post /api/admin/storage/try': {
+    codes: adminOnly,
+    call: (stage) => ({ body: { mount_path: `/mounts/${stage.fresh()}`, driver: 'Local' } }),
+  },
   'post /api/admin/storage/create': {
     codes: adminOnly,
     call: (stage) => ({ body: { mount_path: `/mounts/${stage.fresh()}`, driver: 'Local' } }),

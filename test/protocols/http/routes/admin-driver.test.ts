@@ -68,20 +68,25 @@ void t.test('the common fields depend on the capabilities of the driver', async 
 
 void t.test("a driver's own fields are those of its options; default_root is that of root_folder_path", async (t) => {
   const fields: AnyDriverType['fields'] = {
-    root_folder_path: { type: 'string', default: '/', required: true },
+    root_folder_path: { type: 'string', default: '/', required: true, basic: true, treePath: true },
     version: { type: 'select', options: ['v1', 'v2'], default: 'v1', help: 'which one' },
-    secret_key: { type: 'string', required: true, secret: true },
+    secret_key: { type: 'string', required: true, secret: true, singleUse: true },
     hours: { type: 'number', default: 4 },
     verbose: { type: 'bool' },
   }
+  const plain = { options: '', required: false, help: '', basic: false, secret: false, tree_path: false }
+  const field = (name: string, fieldType: string, value: string, others: object = {}) => ({
+    ...{ ...plain, name, type: fieldType, default: value, single_use: false },
+    ...others,
+  })
   t.strictSame(driverTemplate(type({ fields })), {
     common: driverTemplate(type({})).common,
     additional: [
-      { name: 'root_folder_path', type: 'string', default: '/', options: '', required: true, help: '' },
-      { name: 'version', type: 'select', default: 'v1', options: 'v1,v2', required: false, help: 'which one' },
-      { name: 'secret_key', type: 'string', default: '', options: '', required: true, help: '' },
-      { name: 'hours', type: 'number', default: '4', options: '', required: false, help: '' },
-      { name: 'verbose', type: 'bool', default: '', options: '', required: false, help: '' },
+      field('root_folder_path', 'string', '/', { required: true, basic: true, tree_path: true }),
+      field('version', 'select', 'v1', { options: 'v1,v2', help: 'which one' }),
+      field('secret_key', 'string', '', { required: true, secret: true, single_use: true }),
+      field('hours', 'number', '4'),
+      field('verbose', 'bool', ''),
     ],
     config: {
       name: 'Some',
@@ -154,6 +159,22 @@ void t.test(
     }
   },
 )
+
+void t.test('a form shows at most five fields at first, and all that have to be filled in', (t) => {
+  for (const driverType of driverTypes) {
+    const { common, additional } = driverTemplate(driverType)
+    const basic = [...common, ...additional].filter((field) => field.basic)
+    t.ok(basic.length <= 5, driverType.name)
+    t.equal(basic[0]?.name, 'mount_path', driverType.name)
+    for (const { name, required, default: value, basic: isBasic } of [...common, ...additional]) {
+      if (required && value === '') t.ok(isBasic, `${driverType.name}: ${name}`)
+    }
+    for (const [name, { treePath, type }] of Object.entries(driverType.fields)) {
+      if (treePath === true) t.match(type, /^(?:string|text)$/, `${driverType.name}: ${name}`)
+    }
+  }
+  t.end()
+})
 
 void t.test('drivers are listed by name, and shown one by one or all together', async (t) => {
   const admin = await serve(t)

@@ -1,5 +1,6 @@
 /** The API of storages: they are created, updated, disabled, restarted and deleted, and their status shows failures. */
 import t from 'tap'
+import { aliasType } from '../../../../drivers/alias/index.js'
 import { asPath } from '../../../../src/base/path.js'
 import { serve, type Served } from '../served.js'
 import { until } from '../../../until.js'
@@ -141,6 +142,30 @@ void t.test('a storage that fails to start is stored with the reason as its stat
   )
   t.strictSame(await admin.post(`/api/admin/storage/delete?id=${id}`), done)
   t.strictSame(await admin.names('/'), [])
+})
+
+void t.test('a configuration is tried without being stored, and the reason of a failure is told', async (t) => {
+  const admin = await serve(t, '', [aliasType])
+  const attempt = (fields: object) => admin.post('/api/admin/storage/try', { mount_path: '/tried', ...fields })
+  const before = await storages(admin)
+  t.strictSame(await attempt({ driver: 'Local' }), done)
+  t.strictSame(await attempt({ driver: 'Broken', addition: '{"reason":"<b>no</b>"}' }), {
+    code: 500,
+    message: '<b>no</b>',
+    data: null,
+  })
+  t.match(await attempt({ driver: 'Broken', addition: '{"count":"x"}' }), { code: 500, message: /count must be/ })
+  t.match(await attempt({ driver: 'Broken', addition: '{' }), { code: 500, message: /JSON text of an object/ })
+  t.match(await attempt({ driver: 'None' }), { code: 500 })
+  t.match(await attempt({ driver: 'Local', mount_path: '/a/../b' }), { code: 500 })
+  t.match(await attempt({ driver: 'Local', webdav_policy: 'use_proxy_url', cache_expiration: -1 }), { code: 500 })
+  t.match(await attempt({ driver: 'Local', id: 'x' }), { code: 400, message: /^id: / })
+  t.match(await attempt({}), { code: 400, message: /^driver: / })
+
+  t.match(await admin.post('/api/fs/mkdir', { path: '/films' }), { code: 200 })
+  t.strictSame(await attempt({ driver: 'Alias', addition: '{"paths":"/films"}' }), done)
+  t.match(await attempt({ driver: 'Alias', addition: '{"paths":"/gone"}' }), { code: 500, message: 'not found' })
+  t.strictSame(await storages(admin), before)
 })
 
 void t.test('an update replaces the configuration and restarts the storage', async (t) => {
