@@ -89,6 +89,7 @@ void t.test(
       await shown('en', 'storage_failed', 'storage status: the storage /a does not work: no: answer: storage not init'),
       /: no: answer$/,
     )
+    t.match(await shown('en', 'storage_failed', 'failed init storage: root: no'), /does not work: root: no$/)
     t.match(await shown('zh-CN', 'setting_refused', 'failed to execute hook on x: no number'), /：no number$/)
     t.match(await shown('en', 'of_a_later_version', 'new'), /does not understand: new$/)
     t.match(await shown('en', undefined, 'Bad Gateway'), /does not understand: Bad Gateway$/)
