@@ -3,8 +3,8 @@ import { useState } from 'preact/hooks'
 import { useLocation, useSearch } from 'wouter-preact'
 import { post } from '../api/client.ts'
 import { SettingGroup } from '../api/schema.ts'
+import { Copyable } from '../components/copyable.tsx'
 import { Dialog } from '../components/dialog.tsx'
-import { report } from '../components/notices.tsx'
 import { Page } from '../components/page.tsx'
 import { textsOf } from '../texts/texts.ts'
 import { Settings } from './settings.tsx'
@@ -43,6 +43,7 @@ export function SettingsPage() {
 
 function Token() {
   const [resetting, setResetting] = useState(false)
+  const [shown, setShown] = useState<string>()
   const { settings } = texts
   return (
     <>
@@ -56,12 +57,15 @@ function Token() {
           action={settings.resetToken}
           dangerous
           onClose={() => setResetting(false)}
-          onConfirm={async () => {
-            await post('/api/admin/setting/reset_token')
-            report(settings.tokenReset)
-          }}
+          onConfirm={async () => setShown(await post('/api/admin/setting/reset_token'))}
         >
           <p>{settings.resetWarning}</p>
+        </Dialog>
+      )}
+      {shown !== undefined && (
+        <Dialog title={settings.tokenReset} onClose={() => setShown(undefined)}>
+          <p>{settings.tokenShown}</p>
+          <Copyable text={shown} />
         </Dialog>
       )}
     </>

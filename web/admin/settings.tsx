@@ -14,7 +14,7 @@ const texts = textsOf('common', 'settings')
 
 type Setting = Data<'/api/admin/setting/list'>[number]
 
-/** Settings that cannot be changed, or that this version does not know. */
+/** Settings that cannot be changed, or that this version does not know. Nor are those shown that nothing reads. */
 const notShown: readonly SettingFlag[] = [SettingFlag.readonly, SettingFlag.deprecated]
 
 interface SettingsProps {
@@ -38,8 +38,7 @@ export function Settings({ group, wanted }: SettingsProps) {
     setEdited({})
   }
   if (error) return <Failure error={error} />
-  const shown = data?.filter(({ flag }) => !notShown.includes(flag)) ?? []
-  const others = shown.filter(({ in_force: isInForce }) => !isInForce)
+  const shown = data?.filter(({ flag, in_force: isInForce }) => isInForce && !notShown.includes(flag)) ?? []
   const field = ({ key, type, options, help, value }: Setting) => (
     <FormField
       key={key}
@@ -52,14 +51,7 @@ export function Settings({ group, wanted }: SettingsProps) {
   )
   return (
     <form class="form" onSubmit={(event) => void save(event)}>
-      {shown.filter(({ in_force: isInForce }) => isInForce).map(field)}
-      {others.length > 0 && (
-        <details>
-          <summary>{texts.settings.notInForce}</summary>
-          <p class="muted">{texts.settings.notInForceHint}</p>
-          <div class="form">{others.map(field)}</div>
-        </details>
-      )}
+      {shown.map(field)}
       <button type="submit" class="primary" disabled={Object.keys(edited).length === 0}>
         {texts.save}
       </button>

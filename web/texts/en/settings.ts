@@ -16,8 +16,6 @@ export default {
       [SettingGroup.audit]: 'Audit',
     },
     token: 'Permanent token',
-    notInForce: 'Settings without effect',
-    notInForceHint: 'Nothing in this version reads them. They are stored for other clients and later versions.',
     labels: {
       site_title: 'Site title',
       announcement: 'Announcement',
@@ -88,5 +86,6 @@ export default {
     resetToken: 'Replace the token',
     resetWarning: 'Every program that uses the old token, and every link that was signed so far, stops working.',
     tokenReset: 'The token is replaced.',
+    tokenShown: 'Copy it now. This page does not show it again.',
   },
 }

@@ -17,8 +17,6 @@ export default {
       [SettingGroup.audit]: '审计日志',
     },
     token: '永久令牌',
-    notInForce: '未生效的设置',
-    notInForceHint: '当前版本不读取这些设置，保留它们是为了其他客户端和以后的版本。',
     labels: {
       site_title: '站点标题',
       announcement: '公告',
@@ -89,5 +87,6 @@ export default {
     resetToken: '重置令牌',
     resetWarning: '使用旧令牌的程序将无法登录，此前创建的所有直链也会失效。',
     tokenReset: '令牌已重置。',
+    tokenShown: '请立即复制。此页面不会再次显示。',
   },
 } satisfies Translation<'settings'>
