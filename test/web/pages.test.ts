@@ -1,6 +1,6 @@
 /** The pages beside the files: profile, tasks, administration and the first steps. */
 import { once } from 'node:events'
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { Locator, Page } from 'playwright-core'
@@ -207,9 +207,12 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       const form = (title: string) => page.getByRole('dialog', { name: title })
       await form('Add a storage').getByRole('combobox', { name: 'Driver' }).selectOption('Local')
       await form('Add a storage').getByRole('textbox', { name: 'Mount path' }).fill('/added')
-      const root = (title: string) => form(title).getByRole('textbox', { name: 'Root folder path' })
+      const root = (title: string) => form(title).getByRole('textbox', { name: 'Folder on this machine' })
       await root('Add a storage').fill(join(folder, 'missing'))
       await form('Add a storage').getByRole('button', { name: 'Save' }).click()
+      await form('Add a storage').getByRole('alert').getByText('Something here is not right. It says: root').waitFor()
+      t.match(await call('/api/admin/storage/list'), { total: 2 }, 'it is not stored')
+      await form('Add a storage').getByRole('button', { name: 'Save anyway' }).click()
       await form('Edit /added').getByRole('alert').getByText('The storage is added, but it does not start').waitFor()
       await form('Edit /added').getByRole('button', { name: 'Delete storage' }).click()
       await form('Edit /added').waitFor({ state: 'detached' })
@@ -220,6 +223,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await eventually(t, () => root('Add a storage').inputValue(), '')
       await root('Add a storage').fill(join(folder, 'missing'))
       await form('Add a storage').getByRole('button', { name: 'Save' }).click()
+      await form('Add a storage').getByRole('button', { name: 'Save anyway' }).click()
       await form('Edit /added').getByRole('alert').waitFor()
       await root('Edit /added').fill(join(folder, 'disk'))
       await form('Edit /added').getByRole('button', { name: 'Save' }).click()
@@ -247,10 +251,74 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       t.equal(await space.count(), 0, 'a setting hides it')
       await gateway.settings.set(new Map([['hide_storage_details_in_manage_page', 'false']]))
       await page.reload()
-      await row.getByText(/^[\d.]+ \w+ of [\d.]+ \w+$/).waitFor()
+      await row.getByText(/^[\d.]+ \w+ of [\d.]+ \w+ free$/).waitFor()
       await goTo(page, 'Files')
       await rowOf(page, 'added').click()
       await rowOf(page, 'inner').waitFor()
+      await rm(join(folder, 'disk'), { recursive: true })
+      await page.goto('/@manage/storages')
+      await row.getByRole('cell', { name: /^The backend answers, but the folder is not there/ }).waitFor()
+    })
+  })
+
+  await t.test('the form of a storage says what its fields are, and tests what is entered', async (t) => {
+    await mkdir(join(folder, 'films'))
+    await visit(t, site, { at: '/@manage/storages' }, async (page) => {
+      await button(page, 'Add a storage').click()
+      const form = dialog(page, 'Add a storage')
+      const driver = form.getByRole('combobox', { name: 'Driver' })
+      for (const name of await driver.getByRole('option').allTextContents()) {
+        await driver.selectOption(name)
+        if (name === 'Held') continue
+        await form.getByRole('link', { name: `Documentation of ${name}` }).waitFor()
+        const shown = form.locator('input:visible, textarea:visible, select:visible')
+        t.ok((await shown.count()) <= 6, `${name}: the driver, and at most five fields`)
+        const more = form.getByText('More options')
+        await more.click()
+        t.strictSame(await axeViolations(page), [], name)
+        t.equal(await form.locator('label[lang], p[lang]:not(.notice)').count(), 0, `${name}: nothing is of the server`)
+        await more.click()
+      }
+      await driver.selectOption('SFTP')
+      await form.getByRole('textbox', { name: 'Mount path' }).fill('/films')
+      t.equal(await form.getByLabel('Password', { exact: true }).getAttribute('type'), 'password')
+      await form.getByRole('button', { name: 'Test' }).click()
+      t.equal(
+        await form
+          .getByRole('textbox', { name: 'Address', exact: true })
+          .evaluate((input) => input === document.activeElement),
+        true,
+        'required',
+      )
+      await form.getByRole('textbox', { name: 'Address', exact: true }).fill('127.0.0.1:1')
+      await form.getByLabel('User name').fill('ann')
+      await form.getByRole('button', { name: 'Test' }).click()
+      await form.getByRole('alert').getByText('The backend cannot be used. Check the address').waitFor()
+      t.strictSame(await axeViolations(page), [], 'a failed test')
+      await form.getByLabel('Password', { exact: true }).fill('another')
+      await form.getByRole('alert').waitFor({ state: 'detached' })
+
+      await driver.selectOption('AliyundriveOpen')
+      await form.getByLabel('Refresh token').fill('once')
+      await form.getByText('What you have entered can be used once').waitFor()
+      t.equal(await form.getByRole('button', { name: 'Test' }).count(), 0)
+
+      await driver.selectOption('Alias')
+      await form.getByRole('button', { name: 'Add a folder' }).click()
+      await form.getByRole('treeitem', { name: 'films' }).click()
+      await form.getByRole('button', { name: 'Add /films' }).click()
+      t.equal(await form.getByRole('textbox', { name: 'Folders' }).inputValue(), '/films')
+      await form.getByRole('button', { name: 'Test' }).click()
+      await form.getByRole('status').getByText('The storage answers.').waitFor()
+      t.strictSame(await axeViolations(page), [], 'a test that succeeds')
+      await form.getByRole('textbox', { name: 'Mount path' }).fill('/seen')
+      await form.getByRole('status').getByText('The storage answers.').waitFor({ state: 'detached' })
+      await form.getByRole('button', { name: 'Save' }).click()
+      await tableRow(page, 'Storages', '/seen').getByRole('cell', { name: 'works' }).waitFor()
+      await button(page, 'Edit /seen').click()
+      await dialog(page, 'Edit /seen').getByRole('textbox', { name: 'Folders' }).fill('/gone')
+      await dialog(page, 'Edit /seen').getByRole('button', { name: 'Save' }).click()
+      await dialog(page, 'Edit /seen').getByRole('alert').getByText('the folder is not there').waitFor()
     })
   })
 

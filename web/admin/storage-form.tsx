@@ -1,21 +1,20 @@
-/** The form of a storage, drawn from what the API says of its driver. */
-import { useState } from 'preact/hooks'
-import { ApiError, get, post, type Data } from '../api/client.ts'
+/** The form of a storage: the fields that the API says its driver has, in words, and a trial before they are saved. */
+import { useRef, useState } from 'preact/hooks'
+import { ApiError, get, isSignedOut, isUnreachable, post } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
+import { noteEndOfSession } from '../api/queries.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { Failure } from '../components/failure.tsx'
-import { FormField } from '../components/form-field.tsx'
 import { report } from '../components/notices.tsx'
+import { basePath } from '../components/places.ts'
 import { change, changed, useRows } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
-import type { Storage } from './storages-page.tsx'
+import { driverPage, driverText, faultText, storageFieldTexts, type FieldTexts } from './driver-texts.ts'
+import { StorageField } from './storage-field.tsx'
+import { canBeTried, formOf, inOrder, rowOf, valuesOf, type Field, type Form, type Storage } from './storage-values.ts'
+import type { Values } from './storage-values.ts'
 
 const texts = textsOf('common', 'admin')
-
-type Forms = Data<'/api/admin/driver/list'>
-type Form = Forms[string]
-type Field = Form['common'][number] & { readonly placeholder?: string }
-type Values = Readonly<Record<string, string>>
 
 interface StorageFormProps {
   /** The storage to edit. Absent: a new one. */
@@ -23,14 +22,56 @@ interface StorageFormProps {
   readonly onClose: () => void
 }
 
+/** What came of a trial. It counts until a value is changed. */
+interface Trial {
+  readonly values: Values
+  readonly state: 'running' | 'works' | 'failed'
+  /** Why it failed, if it is to be shown. */
+  readonly fault?: string
+}
+
 export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
   const { data: forms, error } = useRows(keys.drivers, () => get('/api/admin/driver/list'))
   const [storage, setStorage] = useState(opened)
   const [driver, setDriver] = useState(storage?.driver ?? 'Local')
   const [values, setValues] = useState<Values>(() => (storage ? valuesOf(storage) : {}))
+  const [lastTrial, setTrial] = useState<Trial>()
+  const body = useRef<HTMLDivElement>(null)
   const form = formOf(forms, driver)
+  const trial = lastTrial?.values === values ? lastTrial : undefined
+  const isTriable = form !== undefined && canBeTried(form, values)
   const { storages } = texts
+  const tryOut = (form: Form) =>
+    post('/api/admin/storage/try', { ...rowOf(driver, form, values), ...(storage && { id: storage.id }) })
+
+  async function test(form: Form): Promise<void> {
+    if (body.current?.closest('form')?.reportValidity() !== true) return
+    setTrial({ values, state: 'running' })
+    try {
+      await tryOut(form)
+      setTrial({ values, state: 'works' })
+    } catch (error) {
+      noteEndOfSession(error)
+      setTrial({ values, state: 'failed', fault: faultText(error) })
+    }
+  }
+  /** Rejects with the reason if the storage would not start. Saving it again then saves it nevertheless. */
+  async function testFirst(form: Form): Promise<void> {
+    const isDecided = trial !== undefined && trial.state !== 'running'
+    if (isDecided || !isTriable || storage?.disabled === true) return
+    setTrial({ values, state: 'running' })
+    try {
+      await tryOut(form)
+      setTrial({ values, state: 'works' })
+    } catch (error) {
+      setTrial(undefined)
+      if (!(error instanceof ApiError) || isUnreachable(error) || isSignedOut(error)) throw error
+      setTrial({ values, state: 'failed' })
+      throw new Error(faultText(error), { cause: error })
+    }
+  }
   async function save(form: Form): Promise<void> {
+    await testFirst(form)
     const row = rowOf(driver, form, values)
     try {
       if (storage) await post('/api/admin/storage/update', { ...row, id: storage.id, disabled: storage.disabled })
@@ -48,20 +89,29 @@ export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
     await change(keys.storages, post('/api/admin/storage/delete', undefined, { query: { id } }))
     onClose()
   }
-  const field = (each: Field) => (
-    <FormField
-      key={each.name}
-      field={each}
-      value={values[each.name] ?? each.default}
-      onValue={(value) => setValues((before) => ({ ...before, [each.name]: value }))}
-    />
-  )
+  const fieldsOf = (fields: readonly Field[], texts: FieldTexts, isBasic: boolean) =>
+    inOrder(fields, texts)
+      .filter((each) => each.basic === isBasic)
+      .map((each) => (
+        <StorageField
+          key={each.name}
+          field={each}
+          text={Object.hasOwn(texts, each.name) ? texts[each.name] : undefined}
+          value={values[each.name] ?? each.default}
+          onValue={(value) => setValues((before) => ({ ...before, [each.name]: value }))}
+        />
+      ))
+  const ofStorage = storageFieldTexts()
+  const ofDriver = driverText(driver)?.fields ?? {}
   return (
     <Dialog
       title={storage ? storages.editTitle(storage.mount_path) : storages.add}
-      action={texts.save}
-      // One that was added here, but does not start.
-      otherActions={storage && !opened ? [{ name: storages.deleteTitle, onChoose: () => void remove(storage) }] : []}
+      action={trial?.state === 'failed' ? storages.saveAnyway : texts.save}
+      otherActions={[
+        ...(form && isTriable ? [{ name: storages.test, onChoose: () => void test(form) }] : []),
+        // One that was added here, but does not start.
+        ...(storage && !opened ? [{ name: storages.deleteTitle, onChoose: () => void remove(storage) }] : []),
+      ]}
       wide
       disabled={form === undefined}
       onClose={onClose}
@@ -73,7 +123,10 @@ export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
         <select
           value={driver}
           disabled={storage !== undefined}
-          onChange={(event) => setDriver(event.currentTarget.value)}
+          onChange={(event) => {
+            setDriver(event.currentTarget.value)
+            setTrial(undefined)
+          }}
         >
           {Object.keys(forms ?? {}).map((name) => (
             <option key={name} value={name}>
@@ -82,42 +135,53 @@ export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
           ))}
         </select>
       </label>
+      <About driver={driver} />
       {form && (
-        <>
-          {form.config.alert !== '' && <p class="notice">{form.config.alert.replace(/^\w+\|/, '')}</p>}
-          {form.common.filter(({ name }) => name === 'mount_path').map(field)}
-          {form.additional.map(field)}
-          <details>
+        <div class="form" ref={body}>
+          {form.config.alert !== '' && (
+            <p class="notice" lang="en">
+              {form.config.alert.replace(/^\w+\|/, '')}
+            </p>
+          )}
+          <p class="muted">{storages.required}</p>
+          {fieldsOf(form.common, ofStorage, true)}
+          {fieldsOf(form.additional, ofDriver, true)}
+          <details onInvalidCapture={(event) => (event.currentTarget.open = true)}>
             <summary>{storages.more}</summary>
-            <div class="form">{form.common.filter(({ name }) => name !== 'mount_path').map(field)}</div>
+            <div class="form">
+              {fieldsOf(form.additional, ofDriver, false)}
+              {fieldsOf(form.common, ofStorage, false)}
+            </div>
           </details>
-        </>
+          {!isTriable && <p class="notice">{storages.triedWhenSaved}</p>}
+        </div>
+      )}
+      <div role="status">
+        {trial?.state === 'running' && storages.trying}
+        {trial?.state === 'works' && storages.tried}
+      </div>
+      {trial?.fault !== undefined && (
+        <p role="alert" class="error">
+          {trial.fault}
+        </p>
       )}
     </Dialog>
   )
 }
 
-/** The form of the driver. The root of a local storage has no default here: the server refuses `/`. */
-function formOf(forms: Forms | undefined, driver: string): Form | undefined {
-  const form = forms?.[driver]
-  if (!form || driver !== 'Local') return form
-  const root = { default: '', required: true, placeholder: texts.storages.rootHint }
-  const additional = form.additional.map((field) => (field.name === 'root_folder_path' ? { ...field, ...root } : field))
-  return { ...form, additional }
-}
-
-/** The fields of the storage and of its driver, as texts. */
-function valuesOf(storage: Storage): Values {
-  const addition = JSON.parse(storage.addition || '{}') as Record<string, unknown>
-  const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
-  return Object.fromEntries(Object.entries({ ...storage, ...addition }).map(([name, value]) => [name, textOf(value)]))
-}
-
-function rowOf(driver: string, form: Form, values: Values): Storage {
-  const common = Object.fromEntries(form.common.map((field) => [field.name, typed(field, values)]))
-  const addition = Object.fromEntries(form.additional.map((field) => [field.name, typed(field, values)]))
-  // Every field of the form has the type that the API says, which the compiler cannot know.
-  return { ...common, driver, addition: JSON.stringify(addition) } as unknown as Storage
+/** What the driver connects, and its page of the documentation, which is opened beside the form. */
+function About({ driver }: { readonly driver: string }) {
+  const about = driverText(driver)?.about
+  const page = driverPage(driver)
+  if (about === undefined || page === undefined) return null
+  return (
+    <p>
+      {about}{' '}
+      <a href={`${basePath}/@manual/${page}`} target="_blank" rel="noopener">
+        {texts.storages.driverManual(driver)}
+      </a>
+    </p>
+  )
 }
 
 /** Whether the storage was added although the call failed. */
@@ -134,11 +198,4 @@ async function storageAt(path: string): Promise<Storage | undefined> {
       .filter((name) => name !== '')
       .join('/')
   return content.find(({ mount_path: other }) => names(other) === names(path))
-}
-
-/** The value of a field in the type that the API expects. */
-function typed({ name, type, default: fallback }: Field, values: Values): string | number | boolean {
-  const value = values[name] ?? fallback
-  if (type === 'bool') return value === 'true'
-  return type === 'number' || type === 'float' ? Number(value) : value
 }

@@ -1,6 +1,7 @@
 /** The storages: their state, and the forms that create and change them. */
+import { useQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
-import { get, post, type Data } from '../api/client.ts'
+import { get, post } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
 import { DeleteDialog } from '../components/delete-dialog.tsx'
 import { Failure } from '../components/failure.tsx'
@@ -10,11 +11,14 @@ import { Page } from '../components/page.tsx'
 import { change, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
 import { textsOf } from '../texts/texts.ts'
+import { faultText } from './driver-texts.ts'
 import { StorageForm } from './storage-form.tsx'
+import type { Storage } from './storage-values.ts'
 
 const texts = textsOf('common', 'files', 'admin')
 
-export type Storage = Data<'/api/admin/storage/list'>['content'][number]
+/** Milliseconds for which the answer of a backend is shown before it is asked again. */
+const checkedFor = 60_000
 
 export function StoragesPage() {
   const { data, error } = useRows(keys.storages, () => get('/api/admin/storage/list'))
@@ -61,14 +65,37 @@ export function StoragesPage() {
 }
 
 function spaceOf({ mount_details: space }: Storage) {
-  return space && texts.storages.used(formatSize(space.used_space), formatSize(space.total_space))
+  return space && texts.storages.free(formatSize(space.free_space), formatSize(space.total_space))
 }
 
-function Status({ storage: { status } }: { readonly storage: Storage }) {
+/** What the backend says now, and until then what the server knows: it asks backends once in a while. */
+function Status({ storage: { id, status, disabled, modified } }: { readonly storage: Storage }) {
   const { states } = texts.storages
-  if (status === 'work') return <span>{states.work}</span>
-  if (status === 'disabled') return <span class="muted">{states.disabled}</span>
-  return status === '' ? <span class="muted">{states.starting}</span> : <span class="error">{status}</span>
+  const { error, isSuccess } = useQuery({
+    // A storage that was changed, or has started, is asked anew.
+    queryKey: keys.storageCheck(id, modified, status),
+    queryFn: ({ signal }) => get('/api/admin/storage/check', { query: { id }, signal }),
+    enabled: !disabled,
+    staleTime: checkedFor,
+    refetchOnWindowFocus: false,
+  })
+  if (disabled) return <span class="muted">{states.disabled}</span>
+  if (error) return <span class="error">{faultText(error)}</span>
+  const warnings = /^work, but (.*)$/s.exec(status)?.[1]
+  if (warnings !== undefined) {
+    return (
+      <span>
+        {states.work} <span lang="en">({warnings})</span>
+      </span>
+    )
+  }
+  if (isSuccess || status === 'work') return <span>{states.work}</span>
+  if (status === '') return <span class="muted">{states.starting}</span>
+  return (
+    <span class="error" lang="en">
+      {status}
+    </span>
+  )
 }
 
 interface StorageActionsProps {
@@ -83,7 +110,7 @@ function StorageActions({ storage, onEdit, onDelete }: StorageActionsProps) {
   const verb = disabled ? 'enable' : 'disable'
   const query = { id }
   const switched = () => change(keys.storages, post(`/api/admin/storage/${verb}`, undefined, { query }))
-  const tested = () => change(keys.storages, get('/api/admin/storage/check', { query }), storages.tested(path))
+  const tested = () => change(keys.storageCheck(id), get('/api/admin/storage/check', { query }), storages.tested(path))
   const button = (text: string, onClick: () => void) => <NamedButton text={text} of={path} onClick={onClick} />
   return (
     <>

@@ -62,6 +62,7 @@ export const keys = {
   rules: ['rules'],
   settings: (group: number | string) => ['settings', Number(group)],
   storages: ['storages'],
+  storageCheck: (id: number, ...state: readonly string[]) => ['storage check', id, ...state],
   users: ['users'],
   webhooks: ['webhooks'],
 } as const

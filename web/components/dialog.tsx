@@ -91,7 +91,14 @@ export function Dialog(props: DialogProps) {
             {action === undefined ? texts.close : texts.cancel}
           </button>
           {props.otherActions?.map(({ name, onChoose }) => (
-            <button key={name} type="button" onClick={onChoose}>
+            <button
+              key={name}
+              type="button"
+              onClick={() => {
+                setError(undefined)
+                onChoose()
+              }}
+            >
               {name}
             </button>
           ))}

@@ -11,12 +11,18 @@ export interface FieldDescription {
   readonly required?: boolean
   readonly help: string
   readonly placeholder?: string
+  /** Whether the value is a password, key or token. */
+  readonly secret?: boolean
 }
 
 interface FormFieldProps {
   readonly field: FieldDescription
   /** The name of the field for people. Absent: made of that of the server, in English. */
   readonly label?: string | undefined
+  /** What the field is, and where its value is found. Absent: what the server says, in English. */
+  readonly help?: string | undefined
+  /** Whether the name that the server has for the field is shown too, for those who know it. */
+  readonly showsName?: boolean
   /** A text, whatever the type. */
   readonly value: string
   readonly onValue: (value: string) => void
@@ -25,7 +31,7 @@ interface FormFieldProps {
 }
 
 export function FormField(props: FormFieldProps) {
-  const { field, label, isWanted = false } = props
+  const { field, label, help: text = field.help, isWanted = false, showsName = false } = props
   const id = useId()
   useEffect(() => {
     if (!isWanted) return
@@ -33,27 +39,29 @@ export function FormField(props: FormFieldProps) {
     control?.focus()
     control?.scrollIntoView({ block: 'center' })
   }, [isWanted])
-  const help = field.help === '' ? undefined : `${id}-help`
+  const help = text === '' && !showsName ? undefined : `${id}-help`
+  const isMarked = field.required === true && field.type !== 'bool'
   return (
     <div class={field.type === 'bool' ? 'field check' : 'field'}>
-      {field.type === 'bool' && <Control {...props} id={id} help={help} />}
+      {field.type === 'bool' && <Control {...props} describedBy={help} id={id} />}
       <label for={id} lang={label === undefined ? 'en' : undefined}>
         {label ?? labelOf(field.name)}
+        {isMarked && <span aria-hidden> *</span>}
       </label>
-      {field.type !== 'bool' && <Control {...props} id={id} help={help} />}
+      {field.type !== 'bool' && <Control {...props} describedBy={help} id={id} />}
       {help !== undefined && (
-        <p id={help} class="muted" lang="en">
-          {field.help}
+        <p id={help} class="muted" lang={props.help === undefined ? 'en' : undefined}>
+          {text} {showsName && <code>{field.name}</code>}
         </p>
       )}
     </div>
   )
 }
 
-type ControlProps = FormFieldProps & { readonly id: string; readonly help: string | undefined }
+type ControlProps = FormFieldProps & { readonly id: string; readonly describedBy: string | undefined }
 
-function Control({ field, value, onValue, id, help }: ControlProps) {
-  const attributes = { id, required: field.required === true, 'aria-describedby': help }
+function Control({ field, value, onValue, id, describedBy }: ControlProps) {
+  const attributes = { id, required: field.required === true, 'aria-describedby': describedBy }
   switch (field.type) {
     case 'bool':
       return (
@@ -83,15 +91,21 @@ function Control({ field, value, onValue, id, help }: ControlProps) {
       return (
         <input
           {...attributes}
-          type={field.type === 'string' ? 'text' : 'number'}
+          type={inputType(field)}
           step={field.type === 'float' ? 'any' : undefined}
-          autocomplete="off"
+          // Browsers would offer the user's own password.
+          autocomplete={field.secret === true ? 'new-password' : 'off'}
           placeholder={field.placeholder}
           value={value}
           onInput={(event) => onValue(event.currentTarget.value)}
         />
       )
   }
+}
+
+function inputType({ type, secret }: FieldDescription): string {
+  if (type !== 'string') return 'number'
+  return secret === true ? 'password' : 'text'
 }
 
 /** Choices that the API lists for the sake of other clients, and that the server refuses. */

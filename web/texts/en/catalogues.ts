@@ -21,6 +21,8 @@ export const catalogues = {
   mount: () => import('./mount.ts'),
   accounts: () => import('./accounts.ts'),
   admin: () => import('./admin.ts'),
+  drivers: () => import('./drivers.ts'),
+  clouds: () => import('./clouds.ts'),
   settings: () => import('./settings.ts'),
   import: () => import('./import.ts'),
 }

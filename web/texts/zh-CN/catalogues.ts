@@ -23,6 +23,8 @@ export const catalogues: Catalogues = {
   mount: () => import('./mount.ts'),
   accounts: () => import('./accounts.ts'),
   admin: () => import('./admin.ts'),
+  drivers: () => import('./drivers.ts'),
+  clouds: () => import('./clouds.ts'),
   settings: () => import('./settings.ts'),
   import: () => import('./import.ts'),
 }
