@@ -245,7 +245,10 @@ export default {
       label: '重新读取列表的间隔（分钟）',
       help: '其他程序所做的更改最晚多久可以看到。0 表示每次都向存储查询。',
     },
-    custom_cache_policies: { label: '个别文件夹的间隔', help: '每行一个“模式:分钟数”，例如 /news/**:1。' },
+    custom_cache_policies: {
+      label: '个别文件夹的间隔',
+      help: '每行填写一个模式和缓存分钟数，用英文冒号分隔，例如 /news/**:1。',
+    },
     web_proxy: {
       label: '通过本服务器下载',
       help: '关闭后，浏览器直接从存储下载，速度更快，但会暴露存储的地址。',
