@@ -2,7 +2,7 @@
  * Driver types `115 Cloud` and `115 Open`, an account of 115 by two APIs, and `115 Share`, a folder that somebody
  * shares there.
  */
-import type { DriverType, Fields, OptionsOf } from '../../src/contract/driver-type.js'
+import type { DriverType, Fields, OptionsOf, QrSignIn } from '../../src/contract/driver-type.js'
 
 const signInFields = {
   cookie: {
@@ -27,6 +27,15 @@ const signInFields = {
     help: 'Kind of device that signs in by the QR code. An earlier sign-in of the same kind ends.',
   },
 } as const satisfies Fields
+
+/** The kinds of devices that may sign in by a QR code. */
+export const qrDevices: readonly string[] = signInFields.qrcode_source.options
+
+const qrSignIn: QrSignIn = {
+  field: 'cookie',
+  begin: async (options, env) => (await import('./qr-sign-in.js')).beginQrSignIn(options, env),
+  ask: async (ticket, env) => (await import('./qr-sign-in.js')).askQrSignIn(ticket, env),
+}
 
 const limitFields = {
   limit_rate: {
@@ -76,6 +85,7 @@ export type Share115Options = OptionsOf<typeof share115Fields>
 export const cloud115Type: DriverType<typeof cloud115Fields> = {
   name: '115 Cloud',
   fields: cloud115Fields,
+  qrSignIn,
   facts: { directUrls: 'preferred', downloadTool: { name: '115 Cloud', folderSetting: '115_temp_dir' } },
   traits: {
     writeNeeds: 'reread',
@@ -92,6 +102,7 @@ export const cloud115Type: DriverType<typeof cloud115Fields> = {
 export const share115Type: DriverType<typeof share115Fields> = {
   name: '115 Share',
   fields: share115Fields,
+  qrSignIn,
   facts: { directUrls: 'preferred', readOnly: true },
   traits: { timeStep: Number.POSITIVE_INFINITY, parallel: 16, urlsBoundTo: ['userAgent'], remote: true, metered: true },
   open: async (options, env) => (await import('./share.js')).openShare115(options, env),

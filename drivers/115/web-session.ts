@@ -67,7 +67,11 @@ export class WebSession {
   ) {}
 
   /** `scope`: whom the server limits, such as a kind of storage and an account. */
-  static async connect({ limit_rate }: CookieOptions, env: DriverEnv, scope: string): Promise<WebSession> {
+  static async connect(
+    { limit_rate }: Pick<CookieOptions, 'limit_rate'>,
+    env: DriverEnv,
+    scope: string,
+  ): Promise<WebSession> {
     const options: ClientOptions = {
       server: serverName,
       http: new HttpClient({ server: serverName, address, domains, verifiesCertificate: true, egress: env.egress }),
@@ -152,7 +156,7 @@ export class WebSession {
       const earlier = exchanged.value
       const isTypedSince = earlier !== undefined && typed !== '' && digestOf(typed) !== earlier.typedThen
       if (earlier) return isTypedSince ? typed : earlier.cookie
-      const fresh = await this.#exchange(code, qrcode_source)
+      const fresh = await this.exchange(code, qrcode_source)
       await exchanged.set({ cookie: fresh, typedThen: digestOf(typed) })
       return fresh
     })
@@ -160,7 +164,11 @@ export class WebSession {
     return cookie
   }
 
-  async #exchange(code: string, kind: string): Promise<string> {
+  /**
+   * Signs in as a device of this kind by a confirmed QR code, which is used up. Resolves to the cookie. Rejects with
+   * `denied` if the code or the kind is not accepted.
+   */
+  async exchange(code: string, kind: string): Promise<string> {
     const url = new URL(`https://passportapi.115.com/app/1.0/${kind}/1.0/login/qrcode`)
     const form = { account: code, app: kind }
     try {

@@ -74,6 +74,14 @@ function kindOf(
   }
 }
 
-export const quarkType: DriverType<typeof quarkFields> = { fields: quarkFields, ...kindOf(quark) }
+export const quarkType: DriverType<typeof quarkFields> = {
+  fields: quarkFields,
+  ...kindOf(quark),
+  qrSignIn: {
+    field: 'cookie',
+    begin: async (_options, env) => (await import('./qr-sign-in.js')).beginQrSignIn(env),
+    ask: async (ticket, env) => (await import('./qr-sign-in.js')).askQrSignIn(ticket, env),
+  },
+}
 
 export const ucType: DriverType<typeof ucFields> = { fields: ucFields, ...kindOf(uc) }

@@ -78,12 +78,41 @@ export interface ShownFolder {
   readonly at: Path | undefined
 }
 
+/**
+ * A sign-in at the backend by a QR code, which somebody scans with the app of the backend and confirms there. What it
+ * needs between two calls is in `ticket`, which a client keeps: it is as hostile as any input.
+ */
+export interface QrSignIn {
+  /** The field beside which a form offers it. */
+  readonly field: string
+  /** Asks the backend for a code. `options`: what a form has so far, unchecked. Rejects as `open`. */
+  begin(options: Readonly<Record<string, unknown>>, env: DriverEnv): Promise<QrCode>
+  /** Asks the backend what became of the code, and may wait some seconds for it. Rejects as `open`. */
+  ask(ticket: string, env: DriverEnv): Promise<QrAnswer>
+}
+
+export interface QrCode {
+  /** What the picture says. */
+  readonly text: string
+  /** At most 2000 characters. */
+  readonly ticket: string
+}
+
+/** The states of a code that is not confirmed. 'refused': by the user of the app. */
+export const openQrStates = ['waiting', 'scanned', 'expired', 'refused'] as const
+
+export type QrAnswer =
+  | { readonly state: (typeof openQrStates)[number] }
+  /** `values`: of the fields that the sign-in sets. */
+  | { readonly state: 'confirmed'; readonly values: Readonly<Record<string, string>> }
+
 export interface DriverType<F extends Fields = Fields> {
   /** Name shown to the admin, such as 'Local'. */
   readonly name: string
   readonly fields: F
   readonly facts?: DriverFacts
   readonly traits?: Partial<Traits>
+  readonly qrSignIn?: QrSignIn
   /**
    * For a composite driver: returns the folders that a storage with these options shows. Throws `invalid` where `open`
    * rejects with it.

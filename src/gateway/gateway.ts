@@ -20,6 +20,7 @@ import type { Locks } from '../locks/webdav-locks.js'
 import { storagesCloseTimeout, type MountSupervisor } from '../mounts/mount-supervisor.js'
 import type { Mounts } from '../mounts/mounts.js'
 import type { StorageAdmin } from '../mounts/storage-admin.js'
+import type { StorageSignIns } from '../mounts/storage-sign-ins.js'
 import type { StorageTrials } from '../mounts/storage-trials.js'
 import type { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
 import { searchCloseTimeout, type Search } from '../search/search.js'
@@ -84,6 +85,7 @@ export class Gateway {
   readonly supervisor: MountSupervisor
   readonly storages: StorageAdmin
   readonly trials: StorageTrials
+  readonly storageSignIns: StorageSignIns
   /** The drivers of which storages can be created. */
   readonly driverTypes: readonly AnyDriverType[]
   /** The protocols by which clients reach this gateway. */
@@ -126,6 +128,7 @@ export class Gateway {
     this.supervisor = parts.supervisor
     this.storages = parts.storages
     this.trials = parts.trials
+    this.storageSignIns = parts.storageSignIns
     this.driverTypes = options.drivers
     this.protocols = options.protocols
     this.rules = parts.rules

@@ -15,6 +15,7 @@ import { UploadedImports } from '../installation/import/uploaded-imports.js'
 import type { PathLocks } from '../locks/path-locks.js'
 import { MountSupervisor } from '../mounts/mount-supervisor.js'
 import { StorageAdmin } from '../mounts/storage-admin.js'
+import { StorageSignIns } from '../mounts/storage-sign-ins.js'
 import { StorageTrials } from '../mounts/storage-trials.js'
 import { OfflineDownloads } from '../offline-downloads/offline-downloads.js'
 import { Search, type SearchRequest } from '../search/search.js'
@@ -52,6 +53,7 @@ interface Storages {
   readonly supervisor: MountSupervisor
   readonly storages: StorageAdmin
   readonly trials: StorageTrials
+  readonly storageSignIns: StorageSignIns
 }
 
 /** The parts whose work continues after its request: tasks, offline downloads, uploads in chunks, imports. */
@@ -131,7 +133,8 @@ async function startStorages(core: Core, closing: Closing): Promise<Storages> {
   await followers.reload()
   const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, driverTypes, log })
   const trials = new StorageTrials(supervisor.dependencies)
-  return { pathLocks, intents, taskUploads, supervisor, storages, trials }
+  const storageSignIns = new StorageSignIns(supervisor.dependencies)
+  return { pathLocks, intents, taskUploads, supervisor, storages, trials, storageSignIns }
 }
 
 async function openSearch(core: Core, closing: Closing): Promise<Search> {

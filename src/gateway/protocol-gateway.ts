@@ -30,6 +30,7 @@ import type { LogTail } from './log-tail.js'
 import type { Metrics } from './metrics.js'
 import type { Audit } from '../audit/audit.js'
 import type { StorageAdmin } from '../mounts/storage-admin.js'
+import type { StorageSignIns } from '../mounts/storage-sign-ins.js'
 import type { StorageTrials } from '../mounts/storage-trials.js'
 
 /** Signing in, which yields principals, and the rows of accounts for their administration. */
@@ -139,6 +140,7 @@ export interface ProtocolGateway extends Pick<
     StorageAdmin,
     'check' | 'create' | 'delete' | 'disable' | 'enable' | 'get' | 'list' | 'restartAll' | 'update' | 'usage'
   >
+  readonly storageSignIns: Pick<StorageSignIns, 'ask' | 'begin'>
   readonly tasks: ProtocolTasks
   readonly trials: Pick<StorageTrials, 'run'>
   readonly uploads: Pick<UploadSessions, 'abort' | 'find' | 'get' | 'open'>

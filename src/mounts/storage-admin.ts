@@ -235,6 +235,14 @@ export async function insertStorage(
   return withPathError(() => store.storages.insert({ ...checked, status: storedStatus.starting, modified: new Date() }))
 }
 
+/** Throws `invalid` if there is none. */
+export function driverTypeNamed(driver: string, driverTypes: readonly AnyDriverType[]): AnyDriverType {
+  const type = driverTypes.find(({ name }) => name === driver)
+  if (type) return type
+  const subject = driver.slice(0, 100)
+  throw new GatewayError('invalid', { detail: 'driver_unknown', subject, reason: `there is no driver ${subject}` })
+}
+
 /**
  * Validates a configuration. Normalizes its path and, if the driver's options are valid, adds their defaults. Does
  * not throw for invalid options: a stored storage with such options can be changed otherwise. Throws `invalid`.
@@ -243,11 +251,7 @@ export function checkConfiguration(
   configuration: StorageConfiguration,
   driverTypes: readonly AnyDriverType[],
 ): StorageConfiguration & { readonly mountPath: Path } {
-  const type = driverTypes.find(({ name }) => name === configuration.driver)
-  if (!type) {
-    const subject = configuration.driver.slice(0, 100)
-    throw new GatewayError('invalid', { detail: 'driver_unknown', subject, reason: `there is no driver ${subject}` })
-  }
+  const type = driverTypeNamed(configuration.driver, driverTypes)
   const mountPath = cleanPath(configuration.mountPath)
   for (const name of segmentsOf(mountPath)) {
     checkName(name)

@@ -2,17 +2,17 @@
  * Trials of configurations: the driver is opened as for a mount, asked for its root folder, and closed. Nothing is
  * stored: neither the configuration nor the state of the driver, and nothing of earlier runs is removed or continued.
  */
-import { sharedController, joinSignals, untilAborted, withReason } from '../base/cancellation.js'
 import { GatewayError } from '../base/errors.js'
 import { root } from '../base/path.js'
 import type { CallOptions } from '../contract/call-options.js'
 import type { DriverEnv, DriverState } from '../contract/driver-env.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
+import { Attempts } from './attempts.js'
 import { checkOptions, parseAddition } from './fields.js'
 import { requireDriverType, type MountSupervisor } from './mount-supervisor.js'
 import { checkConfiguration, type StorageConfiguration } from './storage-admin.js'
 
-type TrialDependencies = Pick<
+export type TrialDependencies = Pick<
   MountSupervisor['dependencies'],
   'driverTypes' | 'processes' | 'mounts' | 'store' | 'log' | 'instance' | 'own' | 'tree' | 'egress' | 'uploads'
 >
@@ -22,13 +22,11 @@ interface TrialOptions extends CallOptions {
   readonly id?: number | undefined
 }
 
-/** Milliseconds that a trial may take. */
-const timeLimit = 30_000
-/** Maximum number of concurrent trials, of which each may hold a thread if its backend does not respond. */
-const maxTrials = 4
+/** A trial may hold a thread if its backend does not respond. */
+const limits = { atOnce: 4, time: 30_000, busy: 'other storages are being tested' }
 
 export class StorageTrials {
-  #running = 0
+  readonly #attempts = new Attempts(limits)
 
   constructor(private readonly dependencies: TrialDependencies) {}
 
@@ -48,66 +46,62 @@ export class StorageTrials {
       const reason = `the field ${usedUp} can be used once: the storage is tested when it is saved`
       throw new GatewayError('unsupported', { reason })
     }
-    if (this.#running >= maxTrials) throw new GatewayError('busy', { reason: 'other storages are being tested' })
-    const limit = sharedController()
-    const timer = setTimeout(() => limit.abort(new GatewayError('timeout')), timeLimit)
-    const joined = joinSignals(signal, limit.signal)
-    this.#running++
-    const trial = this.#open(type, options, this.#env(configuration, id, joined.signal)).finally(() => this.#running--)
-    try {
-      await untilAborted(trial, joined.signal)
-    } catch (error) {
-      throw withReason(error, joined.signal)
-    } finally {
-      clearTimeout(timer)
-      // Ends what the driver does in the background.
-      limit.abort()
-      joined.release()
-    }
-  }
-
-  async #open(type: AnyDriverType, options: unknown, env: DriverEnv): Promise<void> {
-    const driver = await type.open(options as never, env)
-    try {
-      await driver.stat(root, { signal: env.signal })
-    } finally {
-      await driver.close?.()
-    }
-  }
-
-  #env({ mountPath, driver }: StorageConfiguration, id: number | undefined, signal: AbortSignal): DriverEnv {
-    const { log, instance, own, tree, egress, uploads, mounts } = this.dependencies
+    const { mounts } = this.dependencies
     const stored = mounts.rows().find((row) => row.id === id && row.driver === driver)
-    return {
-      log: log.child({ storage: mountPath, trial: true }),
+    await this.#attempts.run(
+      (signal) => opened(type, options, trialEnv(this.dependencies, configuration.mountPath, stored?.id, signal)),
       signal,
-      // What other runs have left stays.
-      instance: { ...instance, isOver: () => false },
-      own,
-      // The folder of a storage gets no marker.
-      spansMachines: false,
-      save: () => Promise.resolve(),
-      state: this.#state(stored?.id),
-      resumableUploads: () => uploads.tokens(),
-      tree,
-      egress,
-      changed: () => undefined,
-      assertCurrent: () => undefined,
-      onChangeElsewhere: () => undefined,
-      report: () => undefined,
-    }
+    )
   }
+}
 
-  /** The state of the stored storage, in which the trial sees its own changes, and nobody else. */
-  #state(id: number | undefined): DriverState {
-    const { driverState } = this.dependencies.store
-    const changed = new Map<string, string | undefined>()
-    return {
-      get: (key) =>
-        changed.has(key) || id === undefined ? Promise.resolve(changed.get(key)) : driverState.get(id, key),
-      set: (key, value) => Promise.resolve(void changed.set(key, value)),
-      exclusively: (_key, work) => work(),
-      journal: () => ({ entry: () => ({ set: () => Promise.resolve() }), adopt: () => Promise.resolve() }),
-    }
+async function opened(type: AnyDriverType, options: unknown, env: DriverEnv): Promise<void> {
+  const driver = await type.open(options as never, env)
+  try {
+    await driver.stat(root, { signal: env.signal })
+  } finally {
+    await driver.close?.()
+  }
+}
+
+/**
+ * What a driver may use that is asked about a storage at `mountPath`. `id`: the stored storage whose state it reads.
+ * `signal` ends what it does.
+ */
+export function trialEnv(
+  dependencies: TrialDependencies,
+  mountPath: string,
+  id: number | undefined,
+  signal: AbortSignal,
+): DriverEnv {
+  const { log, instance, own, tree, egress, uploads } = dependencies
+  return {
+    log: log.child({ storage: mountPath, trial: true }),
+    signal,
+    // What other runs have left stays.
+    instance: { ...instance, isOver: () => false },
+    own,
+    // The folder of a storage gets no marker.
+    spansMachines: false,
+    save: () => Promise.resolve(),
+    state: trialState(dependencies, id),
+    resumableUploads: () => uploads.tokens(),
+    tree,
+    egress,
+    changed: () => undefined,
+    assertCurrent: () => undefined,
+    onChangeElsewhere: () => undefined,
+    report: () => undefined,
+  }
+}
+
+/** The state of the stored storage, in which the trial sees its own changes, and nobody else. */
+function trialState({ store: { driverState } }: TrialDependencies, id: number | undefined): DriverState {
+  const changed = new Map<string, string | undefined>()
+  return {
+    get: (key) => (changed.has(key) || id === undefined ? Promise.resolve(changed.get(key)) : driverState.get(id, key)),
+    set: (key, value) => Promise.resolve(void changed.set(key, value)),
+    exclusively: (_key, work) => work(),
+    journal: () => ({ entry: () => ({ set: () => Promise.resolve() }), adopt: () => Promise.resolve() }),
   }
 }

@@ -14,6 +14,7 @@ import { Contents } from './contents.js'
 import { QuarkApi } from './quark/api.js'
 import { QuarkDownloads } from './quark/downloads.js'
 import { QuarkDrive, rootId, type SameName } from './quark/drive.js'
+import { QuarkQrCodes } from './quark/qr-codes.js'
 import { QuarkSession } from './quark/session.js'
 import { QuarkUploads } from './quark/uploads.js'
 import { foreignHost, quark, uc, type QuarkVendor } from './quark/vendor.js'
@@ -50,7 +51,11 @@ async function start(t: Test, vendor: QuarkVendor, options: QuarkOptions) {
   // The vendor knows the digests of an empty file, which has no parts to send.
   await contents.add('')
   const download: RequestListener = (request, response) => void downloads.serve(request, response)
+  const qrCodes = new QuarkQrCodes(session)
+  const codes = requests.observed((request, response) => qrCodes.answer(request, response))
   const environment = await serveVendorHosts(t, {
+    // Only Quark has codes.
+    ...(vendor === quark && { 'uop.quark.cn': codes, 'pan.quark.cn': codes }),
     [vendor.api]: requests.observed((request, response) => void api.answer(request, response)),
     [`ul-zb.${vendor.store}`]: requests.observed(uploads.oss.listener),
     [`*.${vendor.store}`]: requests.observed(download),
@@ -64,6 +69,8 @@ async function start(t: Test, vendor: QuarkVendor, options: QuarkOptions) {
     requests,
     /** The cookie, and how it is renewed or ended. */
     session,
+    /** The codes by which a browser signs in. */
+    qrCodes,
     /** Direct access to files and folders by their ids. */
     drive,
     uploads,

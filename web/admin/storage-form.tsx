@@ -1,4 +1,5 @@
 /** The form of a storage: the fields that the API says its driver has, in words, and a trial before they are saved. */
+import { Fragment } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import { ApiError, get, isSignedOut, isUnreachable, post } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
@@ -10,6 +11,7 @@ import { basePath } from '../components/places.ts'
 import { change, changed, useRows } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
 import { driverPage, driverText, faultText, storageFieldTexts, type FieldTexts } from './driver-texts.ts'
+import { QrSignIn } from './qr-sign-in.tsx'
 import { StorageField } from './storage-field.tsx'
 import { canBeTried, formOf, inOrder, rowOf, valuesOf, type Field, type Form, type Storage } from './storage-values.ts'
 import type { Values } from './storage-values.ts'
@@ -93,13 +95,22 @@ export function StorageForm({ storage: opened, onClose }: StorageFormProps) {
     inOrder(fields, texts)
       .filter((each) => each.basic === isBasic)
       .map((each) => (
-        <StorageField
-          key={each.name}
-          field={each}
-          text={Object.hasOwn(texts, each.name) ? texts[each.name] : undefined}
-          value={values[each.name] ?? each.default}
-          onValue={(value) => setValues((before) => ({ ...before, [each.name]: value }))}
-        />
+        <Fragment key={each.name}>
+          <StorageField
+            field={each}
+            text={Object.hasOwn(texts, each.name) ? texts[each.name] : undefined}
+            value={values[each.name] ?? each.default}
+            onValue={(value) => setValues((before) => ({ ...before, [each.name]: value }))}
+          />
+          {form?.qr_sign_in === each.name && (
+            <QrSignIn
+              key={driver}
+              driver={driver}
+              addition={rowOf(driver, form, values).addition}
+              onValues={(set) => setValues((before) => ({ ...before, ...set }))}
+            />
+          )}
+        </Fragment>
       ))
   const ofStorage = storageFieldTexts()
   const ofDriver = driverText(driver)?.fields ?? {}

@@ -8,7 +8,7 @@ import { Dialog } from '../components/dialog.tsx'
 import { reporting } from '../components/notices.tsx'
 import { useRows } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
-import { qrCode } from './qr-code.ts'
+import { qrCode } from '../components/qr-code.ts'
 import { shareLink, type Share } from './share.ts'
 
 const texts = textsOf('shares')

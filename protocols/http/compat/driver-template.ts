@@ -21,6 +21,11 @@ export const templateData = z
   .object({
     common: z.array(fieldData).describe('Fields that are not specific to the driver.'),
     additional: z.array(fieldData).describe('Fields of the driver, stored in the field `addition` of a storage.'),
+    qr_sign_in: z
+      .string()
+      .describe(
+        'The field beside which a form offers to sign in by a QR code (`/api/admin/storage/qr_code`), or empty.',
+      ),
     config: z
       .object({
         name: z.string(),
@@ -42,12 +47,13 @@ export const templateData = z
 
 type DriverTemplate = z.infer<typeof templateData>
 
-export function driverTemplate({ name, fields, facts = {} }: DriverDescription): DriverTemplate {
+export function driverTemplate({ name, fields, facts = {}, qrSignIn }: DriverDescription): DriverTemplate {
   const { directUrls, uncached = false, readOnly = false, interactive = false, warning } = facts
   const rootField = fields.root_folder_path ?? fields.root_folder_id
   return {
     common: commonFields(facts).map(([field, details]) => templateField(field, details)),
     additional: Object.entries(fields).map(([field, details]) => templateField(field, details)),
+    qr_sign_in: qrSignIn?.field ?? '',
     config: {
       name,
       // The gateway sorts the listings of every driver.

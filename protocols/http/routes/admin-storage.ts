@@ -1,13 +1,14 @@
 /** Administration of storages. Most errors have code 500, because clients expect it. */
 import { z } from 'zod'
 import { toGatewayError } from '../../../src/base/errors.js'
+import { openQrStates } from '../../../src/contract/driver-type.js'
 import { StorageNotStarted } from '../../../src/mounts/storage-admin.js'
 import { requireRow } from '../compat/admin-rows.js'
 import { signalOf } from '../api/http-api.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
 import { withResponses, worded } from '../api/errors.js'
 import { escapeMarkup } from '../api/escape.js'
-import { integerValue, optionalField, paging, rowId } from '../api/fields.js'
+import { integerValue, optionalField, paging, requiredText, rowId } from '../api/fields.js'
 import { pageOf } from '../api/paging.js'
 import { coreRefusal, relativePath, storageRefusals, withNames } from '../api/refusals.js'
 import { pageData } from '../api/schemas.js'
@@ -65,6 +66,15 @@ const trialRefusals = configurationRefusals
   .filter(({ error }) => error !== 'exists')
   .map((refusal): Refusal => ({ ...refusal, code: 500 }))
 
+/** Maximum characters of the ticket of a QR code. */
+const ticketLimit = 2000
+const qrRefusals: readonly Refusal[] = [
+  { ...coreRefusal('invalid', { detail: 'driver_unknown' }), code: 500 },
+  { code: 500, text: '…', error: 'invalid', when: 'the ticket or `addition` cannot be read' },
+  ...storageRefusals,
+  ...checkFailures,
+]
+
 export const adminStorageEndpoints = [
   endpoint({
     method: 'get',
@@ -105,13 +115,7 @@ export const adminStorageEndpoints = [
     query: rowId,
     refusals: [unknown, ...storageRefusals, ...checkFailures],
     async answer({ context, api, query }) {
-      try {
-        await api.gateway.storages.check(query.id, { signal: signalOf(context.res) })
-      } catch (error) {
-        // Admins get the reason, which the error table hides for some codes.
-        const failure = toGatewayError(error)
-        throw worded(failure, { code: 500 })
-      }
+      await withReasons(() => api.gateway.storages.check(query.id, { signal: signalOf(context.res) }))
     },
   }),
 
@@ -131,13 +135,62 @@ export const adminStorageEndpoints = [
     refusals: [...trialRefusals, ...storageRefusals, ...checkFailures],
     async answer({ context, api, fields }) {
       const { driverTypes, trials } = api.gateway
-      try {
+      await withReasons(async () => {
         const configuration = configurationOf(fields, driverFacts(driverTypes, fields.driver))
         await trials.run(configuration, { id: fields.id, signal: signalOf(context.res) })
-      } catch (error) {
-        // As of a check.
-        throw worded(toGatewayError(error), { code: 500 })
-      }
+      })
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/storage/qr_code',
+    tag: 'Storages',
+    summary: 'Request a QR code of a backend, by which an app signs in for a storage',
+    description: 'Of the drivers that have `qr_sign_in`. Nothing is stored: the caller keeps the ticket.',
+    access: 'admin',
+    fields: z.object({
+      driver: requiredText.meta({ example: '115 Cloud' }),
+      addition: optionalField(z.string()).describe('The options of the driver so far, as JSON.'),
+    }),
+    data: z
+      .object({
+        text: z.string().describe('What the QR code says.'),
+        ticket: z.string().describe('For `/api/admin/storage/qr_answer`.'),
+      })
+      .meta({ id: 'StorageQrCode' }),
+    refusals: qrRefusals,
+    async answer({ context, api, fields }) {
+      const { driver, addition = '' } = fields
+      const { storageSignIns } = api.gateway
+      return withReasons(() => storageSignIns.begin(driver, addition, { signal: signalOf(context.res) }))
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/storage/qr_answer',
+    tag: 'Storages',
+    summary: 'Ask a backend what became of a QR code',
+    description: 'The answer may take some seconds. It is to be asked again while the code is `waiting` or `scanned`.',
+    access: 'admin',
+    fields: z.object({
+      driver: requiredText.meta({ example: '115 Cloud' }),
+      ticket: requiredText.max(ticketLimit, `must have at most ${ticketLimit} characters`),
+    }),
+    data: z
+      .object({
+        state: z.enum([...openQrStates, 'confirmed']).describe('`refused`: by the user of the app.'),
+        values: z
+          .record(z.string(), z.string())
+          .optional()
+          .describe('When it is `confirmed`: the fields of the driver that it sets, such as the cookie.'),
+      })
+      .meta({ id: 'StorageQrAnswer' }),
+    refusals: qrRefusals,
+    async answer({ context, api, fields }) {
+      const { driver, ticket } = fields
+      return withReasons(() => api.gateway.storageSignIns.ask(driver, ticket, { signal: signalOf(context.res) }))
     },
   }),
 
@@ -252,6 +305,15 @@ export const adminStorageEndpoints = [
     },
   }),
 ]
+
+/** Runs `work`. Admins get the reason of its error, which the error table hides for some codes. */
+async function withReasons<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw worded(toGatewayError(error), { code: 500 })
+  }
+}
 
 /** Runs `work` and maps its errors about the configuration to code 500. */
 function withConfigurationErrors<T>(work: () => Promise<T>): Promise<T> {

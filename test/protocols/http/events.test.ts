@@ -7,6 +7,8 @@ import { eventKinds } from '../../../src/base/event-kinds.js'
 const others: Readonly<Record<string, string>> = {
   'post /api/admin/explain': 'asks',
   'post /api/admin/setting/default': 'asks',
+  'post /api/admin/storage/qr_answer': 'asks',
+  'post /api/admin/storage/qr_code': 'asks',
   'post /api/admin/storage/try': 'asks',
   'post /api/fs/link': 'asks',
   'post /api/auth/session/confirm': 'a sign-in, by Accounts',

@@ -540,6 +540,14 @@ const table: Readonly<Record<string, Row>> = {
     codes: adminOnly,
     call: (stage) => ({ body: { mount_path: `/mounts/${stage.fresh()}`, driver: 'Local' } }),
   },
+  'post /api/admin/storage/qr_code': {
+    codes: [401, 403, 403, 403, 500],
+    call: () => ({ body: { driver: 'Local' } }),
+  },
+  'post /api/admin/storage/qr_answer': {
+    codes: [401, 403, 403, 403, 500],
+    call: () => ({ body: { driver: 'Local', ticket: 'x' } }),
+  },
   'post /api/admin/storage/create': {
     codes: adminOnly,
     call: (stage) => ({ body: { mount_path: `/mounts/${stage.fresh()}`, driver: 'Local' } }),

@@ -88,6 +88,7 @@ void t.test("a driver's own fields are those of its options; default_root is tha
       field('hours', 'number', '4'),
       field('verbose', 'bool', ''),
     ],
+    qr_sign_in: '',
     config: {
       name: 'Some',
       local_sort: true,

@@ -1,7 +1,9 @@
 /** The API of storages: they are created, updated, disabled, restarted and deleted, and their status shows failures. */
 import t from 'tap'
 import { aliasType } from '../../../../drivers/alias/index.js'
+import { GatewayError } from '../../../../src/base/errors.js'
 import { asPath } from '../../../../src/base/path.js'
+import type { AnyDriverType } from '../../../../src/contract/driver-type.js'
 import { serve, type Served } from '../served.js'
 import { until } from '../../../until.js'
 
@@ -166,6 +168,36 @@ void t.test('a configuration is tried without being stored, and the reason of a 
   t.strictSame(await attempt({ driver: 'Alias', addition: '{"paths":"/films"}' }), done)
   t.match(await attempt({ driver: 'Alias', addition: '{"paths":"/gone"}' }), { code: 500, message: 'not found' })
   t.strictSame(await storages(admin), before)
+})
+
+void t.test('a sign-in by QR code gives the values of fields, and its errors are told', async (t) => {
+  const scanned: AnyDriverType = {
+    name: 'Scanned',
+    fields: {},
+    open: () => Promise.reject(new Error('is not opened')),
+    qrSignIn: {
+      field: 'cookie',
+      begin: async (options) => ({ text: JSON.stringify(options), ticket: 'one' }),
+      ask: async (ticket) => {
+        if (ticket === 'bad') throw new GatewayError('denied', { reason: '<b>no</b>' })
+        return ticket === 'one' ? { state: 'scanned' } : { state: 'confirmed', values: { cookie: ticket } }
+      },
+    },
+  }
+  const admin = await serve(t, '', [scanned])
+  const ask = (ticket: string) => admin.post('/api/admin/storage/qr_answer', { driver: 'Scanned', ticket })
+  t.strictSame(await admin.post('/api/admin/storage/qr_code', { driver: 'Scanned', addition: '{"a":1}' }), {
+    ...done,
+    data: { text: '{"a":1}', ticket: 'one' },
+  })
+  t.match(await admin.post('/api/admin/storage/qr_code', { driver: 'Scanned', addition: '{' }), { code: 500 })
+  t.match(await admin.post('/api/admin/storage/qr_code', { driver: 'Local' }), { code: 500, message: /QR code/ })
+  t.match(await admin.post('/api/admin/storage/qr_code', { driver: 'None' }), { code: 500 })
+  t.match(await admin.post('/api/admin/storage/qr_code', {}), { code: 400, message: /^driver: / })
+  t.strictSame(await ask('one'), { ...done, data: { state: 'scanned' } })
+  t.strictSame(await ask('two'), { ...done, data: { state: 'confirmed', values: { cookie: 'two' } } })
+  t.match(await ask('bad'), { code: 500, message: '<b>no</b>' })
+  t.match(await ask('x'.repeat(2001)), { code: 400, message: /^ticket: / })
 })
 
 void t.test('an update replaces the configuration and restarts the storage', async (t) => {

@@ -89,6 +89,8 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/admin/storage/disable',
     '/api/admin/storage/enable',
     '/api/admin/storage/load_all',
+    '/api/admin/storage/qr_answer', // stores nothing
+    '/api/admin/storage/qr_code',
     '/api/admin/storage/try', // stores nothing
     '/api/admin/storage/update',
     '/api/admin/user/del_cache', // reads the accounts again
