@@ -3,6 +3,7 @@ import type { EndpointDescription, Endpoint } from './api/endpoint.js'
 import { downloadDescriptions } from './files/download.js'
 import { accessEndpoints } from './routes/access.js'
 import { adminAuditEndpoints } from './routes/admin-audit.js'
+import { adminConnectionEndpoints } from './routes/admin-connection.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'
 import { adminExplainEndpoints } from './routes/admin-explain.js'
@@ -57,6 +58,7 @@ export const endpoints: readonly Endpoint[] = [
   ...meEndpoints,
   ...appPasswordEndpoints,
   ...consoleSessionEndpoints,
+  ...adminConnectionEndpoints,
   ...accessEndpoints,
   ...browseEndpoints,
   ...historyEndpoints,

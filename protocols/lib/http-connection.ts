@@ -36,6 +36,11 @@ export class HttpConnection {
     this.#start = start
   }
 
+  /** The request that is being answered. */
+  get running(): OpenRequest | undefined {
+    return this.#running
+  }
+
   /** The request that was received last, until its response has ended. */
   get latest(): OpenRequest | undefined {
     return this.#waiting.at(-1) ?? this.#running

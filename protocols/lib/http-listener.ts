@@ -6,6 +6,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https'
 import { Socket } from 'node:net'
 import { hasPassed } from '../../src/contract/own-requests.js'
+import type { ClientConnection } from '../../src/gateway/connections.js'
+import { connectionOf } from './callers.js'
 import type { Certificate } from './certificate.js'
 import { closedByPeer } from './closed-connections.js'
 import type { ClientConnections } from './client-connections.js'
@@ -84,6 +86,14 @@ export class HttpListener implements ProtocolServer {
    */
   start(): Promise<string> {
     return listen(this.#server, this.#options)
+  }
+
+  /** The requests that are being answered, whose senders are known. */
+  *connections(): Iterable<ClientConnection> {
+    for (const { running } of this.#connections.values()) {
+      const connection = running && connectionOf(running.request)
+      if (connection) yield connection
+    }
   }
 
   /** Closes connections whose client has gone while the body of a request is not being read. */

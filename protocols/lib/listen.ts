@@ -1,6 +1,7 @@
 /** Servers of protocols, and listening on an address. */
 import type { AddressInfo, Server } from 'node:net'
 import type { KeyFingerprint } from '../../src/accounts/public-keys.js'
+import type { ConnectionSource } from '../../src/gateway/connections.js'
 import { readProxyHeaders, type ProxyHeaders } from './proxy-protocol.js'
 
 export interface ListenOptions {
@@ -12,7 +13,7 @@ export interface ListenOptions {
 }
 
 /** The server of a protocol, or of several that share an address. */
-export interface ProtocolServer {
+export interface ProtocolServer extends ConnectionSource {
   /** Fingerprints of the keys by which clients recognize the server. Absent: its protocol has none. */
   readonly fingerprints?: readonly KeyFingerprint[]
   /**

@@ -5,6 +5,7 @@ import { sharedController } from '../../src/base/cancellation.js'
 import { GatewayError, hasDetail, toGatewayError } from '../../src/base/errors.js'
 import type { FairShare, Release } from '../../src/base/fair-share.js'
 import { logInternal, type Log } from '../../src/base/log.js'
+import type { ClientConnection } from '../../src/gateway/connections.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { plainAddress } from '../../src/net/addresses.js'
 import { algorithms } from './algorithms.js'
@@ -61,6 +62,8 @@ export class SftpConnection {
   #idleTimer: NodeJS.Timeout | undefined
   #connection: Connection | undefined
   #principal: Principal | undefined
+  /** When the user has signed in. */
+  #since = new Date()
   /** The bytes that are not sent yet, counted once the user has signed in. */
   #unsent: HeldBytes | undefined
   /** Set when the user has signed in. */
@@ -130,6 +133,22 @@ export class SftpConnection {
 
   get signedIn(): boolean {
     return this.#principal !== undefined
+  }
+
+  /** What it is for those who ask who is connected; undefined until the user has signed in. */
+  get shown(): ClientConnection | undefined {
+    if (!this.#principal) return undefined
+    const { userId, username, protocol } = this.#principal
+    return {
+      key: this.socket,
+      protocol: protocol.name,
+      user: { id: userId, name: username },
+      address: this.#address,
+      since: this.#since,
+      received: this.socket.bytesRead,
+      sent: this.socket.bytesWritten,
+      end: () => this.end(),
+    }
   }
 
   /** Accepts no further sessions and ends the connection once all sessions are idle. */
@@ -237,6 +256,7 @@ export class SftpConnection {
       return
     }
     this.#principal = principal
+    this.#since = new Date()
     this.#unsent = new HeldBytes(this.options.held, principal.holder)
     clearTimeout(this.#loginTimer)
     principal.signal.addEventListener('abort', this.#onRevoked, { once: true })

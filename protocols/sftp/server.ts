@@ -131,6 +131,10 @@ export function sftpServer(
   return {
     fingerprints: parsedKeys.map((key) => ({ type: key.type, fingerprint: fingerprintOf(key.getPublicSSH()) })),
 
+    *connections() {
+      for (const { shown } of connections.values()) if (shown) yield shown
+    },
+
     async start() {
       const address = await listen(server, at)
       server.on('error', (error) => gateway.log.error({ protocol: 'sftp', err: error }, 'SFTP server error'))

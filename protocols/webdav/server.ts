@@ -9,6 +9,7 @@ import { childOf, root, shareFolder, type Path } from '../../src/base/path.js'
 import type { ProtocolGateway } from '../../src/gateway/protocol-gateway.js'
 import { LockedError } from '../../src/locks/webdav-locks.js'
 import { pathInShare, type PathInShare } from '../../src/shares/path-in-share.js'
+import { noteCaller } from '../lib/callers.js'
 import { clientOf, signalOf, sitePath, type Client, type ClientOptions } from '../lib/client.js'
 import { handleCors } from '../lib/cors.js'
 import type { RequestHandler } from '../lib/protocol.js'
@@ -179,8 +180,14 @@ class WebdavHandler {
     const { request, share, client } = parsed
     // Credentials of an account open no share, and those of a share open no tree.
     const known = share === undefined ? this.#callers.get(request, client.address) : undefined
-    if (known) proceed(known)
-    else void this.#verify(parsed, proceed)
+    const noted = (asker: Asker) => {
+      const { principal } = asker as Partial<Caller>
+      const user = principal && { id: principal.userId, name: principal.username }
+      noteCaller(request, { protocol: webdav.name, user, address: client.address })
+      proceed(asker)
+    }
+    if (known) noted(known)
+    else void this.#verify(parsed, noted)
   }
 
   async #verify(parsed: ParsedRequest, proceed: (asker: Asker) => void): Promise<void> {

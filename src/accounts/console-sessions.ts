@@ -63,6 +63,14 @@ export class ConsoleSessions {
       .sort((one, other) => one.id - other.id)
   }
 
+  /** The sessions of all users that have not expired, the last one that was used first. */
+  all(): readonly ConsoleSessionRow[] {
+    const now = this.options.now()
+    return [...this.#byId.values()]
+      .filter(({ expires }) => expires.getTime() > now)
+      .sort((one, other) => other.lastUsed.getTime() - one.lastUsed.getTime() || other.id - one.id)
+  }
+
   get(id: number): ConsoleSessionRow | undefined {
     return this.#byId.get(id)
   }

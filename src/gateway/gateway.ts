@@ -43,6 +43,7 @@ import { uploadsCloseTimeout, type UploadSessions } from '../uploads/upload-sess
 import type { Passkeys } from '../sign-in/passkeys.js'
 import type { Webhooks } from '../webhooks/webhooks.js'
 import { Closing } from './closing.js'
+import { Connections } from './connections.js'
 import type { GatewayOptions } from './core.js'
 import { LogTail } from './log-tail.js'
 import type { Metrics } from './metrics.js'
@@ -69,6 +70,8 @@ export class Gateway {
   readonly logTail: LogTail
   /** The addresses at which the protocols accept connections: the configured ones, until the daemon has bound them. */
   listening: Listening
+  /** The clients of the protocols. */
+  readonly connections = new Connections()
   /** Whether the daemon is stopping: running requests are completed, and new ones belong to other daemons. */
   isDraining = false
   readonly audit: Audit

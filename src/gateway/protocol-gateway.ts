@@ -26,6 +26,7 @@ import type { SignedUrls } from '../download-urls/signed-urls.js'
 import type { Webhooks } from '../webhooks/webhooks.js'
 import type { Gateway, Listening } from './gateway.js'
 import type { UploadedImports } from '../installation/import/uploaded-imports.js'
+import type { Connections } from './connections.js'
 import type { LogTail } from './log-tail.js'
 import type { Metrics } from './metrics.js'
 import type { Audit } from '../audit/audit.js'
@@ -60,7 +61,7 @@ interface ProtocolAccounts extends Pick<Accounts, 'reload'> {
   readonly appPasswords: Pick<Accounts['appPasswords'], 'add' | 'delete' | 'get' | 'list'>
   readonly consoleSessions: Pick<
     Accounts['consoleSessions'],
-    'close' | 'delete' | 'find' | 'list' | 'principalOf' | 'signOut'
+    'all' | 'close' | 'delete' | 'find' | 'get' | 'list' | 'principalOf' | 'signOut'
   >
   readonly lockedSignIns: Pick<Accounts['lockedSignIns'], 'list' | 'unlockNetwork' | 'unlockUser'>
   readonly twoStep: Pick<
@@ -103,6 +104,7 @@ export interface ProtocolGateway extends Pick<
   readonly accounts: ProtocolAccounts
   readonly audit: Pick<Audit, 'record'>
   readonly cluster: Pick<Cluster, 'instance' | 'status'>
+  readonly connections: Pick<Connections, 'end' | 'list'>
   /** The drivers of which storages can be created. `storages` opens them. */
   readonly driverTypes: readonly DriverDescription[]
   readonly downloads: Pick<OfflineDownloads, 'add' | 'setAria2' | 'setQBittorrent' | 'setStorageFolder' | 'toolNames'>

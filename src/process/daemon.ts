@@ -110,6 +110,7 @@ export async function startDaemon(
       addresses[name] = await listening(config.addresses[name] ?? '', server.start())
       if (server.fingerprints) fingerprints[name] = server.fingerprints
       started.push(server)
+      gateway.connections.add(server)
     }
     gateway.listening = { addresses, fingerprints }
     await gateway.cluster.publishAddresses(addresses)

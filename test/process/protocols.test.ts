@@ -37,6 +37,7 @@ const line: Protocol = {
       void answer(gateway, socket).catch((error: unknown) => socket.end(toGatewayError(error).code))
     })
     return {
+      connections: () => [],
       start: () => listen(server, address),
       async stop(signal) {
         const closed = once(server.close(), 'close')
@@ -154,7 +155,11 @@ void t.test('a stop waits for its connections and accepts no others, even if ano
   const failing: Protocol = {
     ...{ name: 'failing', appPasswords: false },
     listen: { default: '127.0.0.1:5997', description: 'address of the failing protocol, or "off"', optional: true },
-    server: async () => ({ start: async () => '127.0.0.1:1', stop: () => Promise.reject(new Error('cannot stop')) }),
+    server: async () => ({
+      connections: () => [],
+      start: async () => '127.0.0.1:1',
+      stop: () => Promise.reject(new Error('cannot stop')),
+    }),
   }
   const { dial, ask, stop } = await start(t, [...all, failing])
   const open = dial()
@@ -183,7 +188,11 @@ void t.test('a protocol that does not close its connections does not prevent the
   const stuck: Protocol = {
     ...{ name: 'stuck', appPasswords: false },
     listen: { default: '127.0.0.1:5998', description: 'address of the stuck protocol, or "off"', optional: true },
-    server: async () => ({ start: async () => '127.0.0.1:1', stop: () => new Promise<never>(() => undefined) }),
+    server: async () => ({
+      connections: () => [],
+      start: async () => '127.0.0.1:1',
+      stop: () => new Promise<never>(() => undefined),
+    }),
   }
   mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => mock.timers.reset())

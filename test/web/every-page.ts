@@ -59,6 +59,7 @@ export const pages: Readonly<Record<string, Ready>> = {
   '/@manage/settings?group=12': (page, say) => page.getByLabel(say('Days until events are deleted')).waitFor(),
   '/@manage/about': content(process.version),
   '/@manage/downloads': content('qBittorrent'),
+  '/@manage/connections': table('Signed-in browsers'),
   '/@manage/locks': table('Locks'),
   '/@manage/index': (page, say) => button(page, say('Build anew')).waitFor(),
   '/@manage/log': content('ebb tide'),

@@ -1,12 +1,24 @@
 /** Groups and grants in the console, and what those see to whom they apply. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Locator, Page } from 'playwright-core'
+import type { Locator } from 'playwright-core'
 import t from 'tap'
 import { permissionBits } from '../../src/accounts/principal.js'
 import { axeViolations, eventually, withoutBrowser } from './browser.js'
 import { picture } from './documents.js'
-import { button, createUser, dialog, files, goTo, namesShown, rowOf, type Site, startSite, visit } from './site.js'
+import {
+  button,
+  createUser,
+  dialog,
+  files,
+  goTo,
+  namesShown,
+  rowOf,
+  type Site,
+  startSite,
+  tableRow,
+  visit,
+} from './site.js'
 
 interface Grant {
   readonly path: string
@@ -45,12 +57,6 @@ async function userNamed({ call }: Site, name: string): Promise<User | undefined
 /** The grants without what the server adds to them. */
 function saidBy(holder: { readonly grants: readonly Grant[] } | undefined): readonly Grant[] | undefined {
   return holder?.grants.map(({ path, allow, deny }) => ({ path, allow, deny }))
-}
-
-/** The row of a table, by the text of its first cell. */
-function tableRow(page: Page, table: string, text: string): Locator {
-  const cell = page.getByRole('cell', { name: text, exact: true })
-  return page.getByRole('table', { name: table }).getByRole('row').filter({ has: cell })
 }
 
 /** The part of a form about the grant of a folder. */

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import type { Locator, Page } from 'playwright-core'
 import t from 'tap'
 import { memoryType } from '../../drivers/memory/index.js'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
@@ -16,7 +15,7 @@ import { startScripted } from '../offline-downloads/scripted-server.js'
 import { keyLine } from '../protocols/http/key-line.js'
 import { altered } from '../tree/tree-fixture.js'
 import { axeViolations, eventually, openPage, signIn, withoutBrowser } from './browser.js'
-import { button, createUser, dialog, files, goTo, rowOf, startSite, visit } from './site.js'
+import { button, createUser, dialog, files, goTo, rowOf, startSite, tableRow, visit } from './site.js'
 
 /** What reads of the storage `Held` do: stop in the middle of a file, fail, or succeed. */
 let reads: 'stop' | 'fail' | 'succeed' = 'succeed'
@@ -43,12 +42,6 @@ const held: AnyDriverType = {
       },
     })
   },
-}
-
-/** The row of a table, by the text of its first cell. */
-function tableRow(page: Page, table: string, text: string): Locator {
-  const cell = page.getByRole('cell', { name: text, exact: true })
-  return page.getByRole('table', { name: table }).getByRole('row').filter({ has: cell })
 }
 
 void t.test('pages', { skip: withoutBrowser }, async (t) => {

@@ -1,6 +1,6 @@
 /** A gateway with its console, a browser, and what stories of users need of both. */
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Locator, Page } from 'playwright-core'
 import type { Test } from 'tap'
 import { startGateway, type RunningGateway, type RunOptions } from '../gateway.js'
 import { openPage, startBrowser, type BrowserOptions } from './browser.js'
@@ -120,4 +120,10 @@ export function namesShown(page: Page): Promise<readonly string[]> {
     rows.sort((one, other) => Number(one.ariaRowIndex) - Number(other.ariaRowIndex))
     return rows.map((row) => row.querySelector('.name')?.textContent ?? '')
   })
+}
+
+/** The row of a table, by the text of its first cell. */
+export function tableRow(page: Page, table: string, text: string): Locator {
+  const cell = page.getByRole('cell', { name: text, exact: true })
+  return page.getByRole('table', { name: table }).getByRole('row').filter({ has: cell })
 }

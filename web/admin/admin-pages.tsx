@@ -7,6 +7,7 @@ import { SignInsPage } from '../audit/sign-ins-page.tsx'
 import type { Translation } from '../texts/texts.ts'
 import { WebhooksPage } from '../webhooks/webhooks-page.tsx'
 import { AboutPage } from './about-page.tsx'
+import { ConnectionsPage } from './connections-page.tsx'
 import { DownloadsPage } from './downloads-page.tsx'
 import { ExplainPage } from './explain-page.tsx'
 import { GroupsPage } from './groups-page.tsx'
@@ -28,6 +29,7 @@ const pages: Readonly<Record<keyof Translation<'common'>['pages'], ComponentType
   audit: AuditPage,
   'sign-ins': SignInsPage,
   webhooks: WebhooksPage,
+  connections: ConnectionsPage,
   downloads: DownloadsPage,
   locks: LocksPage,
   index: IndexPage,

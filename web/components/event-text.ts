@@ -22,5 +22,10 @@ interface Origin {
 
 /** `192.0.2.7, WebDAV`. */
 export function originText({ address, protocol }: Origin): string {
-  return texts.facts([address, protocol !== null && (textFor(protocol, texts.events.protocols) ?? protocol)])
+  return texts.facts([address, protocol !== null && protocolText(protocol)])
+}
+
+/** `WebDAV`. The name as it is if the console does not know it. */
+export function protocolText(protocol: string): string {
+  return textFor(protocol, texts.events.protocols) ?? protocol
 }

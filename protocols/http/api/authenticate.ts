@@ -4,6 +4,7 @@ import type { SessionRequest } from '../../../src/accounts/admission.js'
 import type { Principal } from '../../../src/accounts/principal.js'
 import { isGatewayError } from '../../../src/base/errors.js'
 import type { Awaitable } from '../../../src/contract/call-options.js'
+import { noteCaller } from '../../lib/callers.js'
 import type { HttpApi } from './http-api.js'
 import { clearSessionCookie, consoleSecretOf } from './session-cookie.js'
 
@@ -25,6 +26,8 @@ export async function principalOf(
 ): Promise<Principal> {
   const { address } = api.clientOf(request)
   const principal = await authenticated(api, request, response, { address, setsUpTwoStep })
+  const { protocol, userId, username } = principal
+  noteCaller(request, { protocol: protocol.name, user: { id: userId, name: username }, address })
   return principal.from(address)
 }
 

@@ -5,6 +5,7 @@ import type { OpenShare } from '../../../src/shares/open-share.js'
 import { pathInShare } from '../../../src/shares/path-in-share.js'
 import { visitTime } from '../../../src/shares/visitor-access.js'
 import { asVisitor } from '../../../src/shares/visitor-errors.js'
+import { noteCaller } from '../../lib/callers.js'
 import { setVisitorHeaders } from '../../lib/visitor-headers.js'
 import { cookieOf, setCookie } from './cookies.js'
 import { signalOf, type Exchange, type HttpApi } from './http-api.js'
@@ -21,6 +22,7 @@ export async function openShare(
 ): Promise<OpenShare> {
   setVisitorHeaders(response)
   const { address } = api.clientOf(request)
+  noteCaller(request, { protocol: api.protocol.name, user: undefined, address })
   const { 'user-agent': userAgent = '' } = request.headers
   const share = await api.gateway.visitorAccess.open(id, {
     protocol: api.protocol,

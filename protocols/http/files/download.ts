@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { toGatewayError } from '../../../src/base/errors.js'
 import { resolvePath, root } from '../../../src/base/path.js'
 import { requestDetails } from '../../lib/request-target.js'
+import { noteCaller } from '../../lib/callers.js'
 import { urlClientOf } from '../../lib/client.js'
 import { sendFile, type RequestedRoute, type RedirectRoute } from '../../lib/send.js'
 import { isOfConsole } from '../api/authenticate.js'
@@ -69,7 +70,10 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   // Some clients append a slash to the signature, which AList accepts too (server/middlewares/down.go).
   const signature = query.get('sign')?.replace(/\/$/, '')
   const { address } = api.clientOf(request)
-  const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, api.protocol, address))
+  const principal = await api.gateway.signedUrls.authorize(path, signature, api.protocol, address)
+  const { userId, username } = principal
+  noteCaller(request, { protocol: api.protocol.name, user: { id: userId, name: username }, address })
+  const fs = api.gateway.as(principal)
   // The file is invalid, not the request: 500 instead of 400.
   const answers = { invalid: { code: 500, status: 500 } } as const
   const thumbnail = () => sendThumbnail(api, request, response, { fs, path, query })

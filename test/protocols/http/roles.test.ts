@@ -533,6 +533,11 @@ const table: Readonly<Record<string, Row>> = {
   'post /api/admin/index/clear': { codes: noIndex },
   'get /api/admin/index/progress': { codes: noIndex },
 
+  'get /api/admin/connection/list': { codes: adminOnly },
+  'post /api/admin/connection/end': { codes: noIndex, call: () => ({ body: { id: 'x' } }) },
+  'get /api/admin/session/list': { codes: adminOnly },
+  'post /api/admin/session/delete': { codes: noIndex, call: (stage) => stage.of(999_999) },
+
   'get /api/admin/storage/list': { codes: adminOnly },
   'get /api/admin/storage/get': { codes: adminOnly, call: async (stage) => stage.of((await stage.storage()).id) },
   'get /api/admin/storage/check': { codes: adminOnly, call: async (stage) => stage.of((await stage.storage()).id) },

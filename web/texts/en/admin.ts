@@ -58,6 +58,26 @@ export default {
     deleteWarning: (path: string) => `${path} is no longer shown. Its files are not deleted.`,
   },
 
+  connections: {
+    about:
+      'Who is connected now. Whom you disconnect can connect again: to prevent that, disable the account or what it signs in with.',
+    open: 'Connections',
+    node: (name: string) => `Sessions of SFTP, and requests of HTTP and WebDAV that are being answered, on ${name}.`,
+    none: 'Nobody is connected.',
+    user: 'User',
+    visitor: 'a visitor of a share',
+    address: 'Address',
+    protocol: 'By',
+    since: 'Since',
+    received: 'Received',
+    sent: 'Sent',
+    end: 'Disconnect',
+    browsers: 'Signed-in browsers',
+    browser: 'Browser',
+    used: 'Last used',
+    signOut: 'Sign out',
+  },
+
   locks: {
     about:
       'Programs lock files by WebDAV while they edit them. A program that crashed leaves its lock until it expires.',

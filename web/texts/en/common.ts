@@ -74,6 +74,7 @@ export default {
     rules: 'Rules',
     settings: 'Settings',
     locks: 'Locks',
+    connections: 'Connections',
     downloads: 'Download programs',
     index: 'Search index',
     log: 'Log',

@@ -59,6 +59,25 @@ export default {
     deleteWarning: (path) => `“${path}”将不再显示，其中的文件不会被删除。`,
   },
 
+  connections: {
+    about: '当前已连接的用户。被断开的用户可以重新连接；如需阻止，请停用其账号或撤销其登录凭据。',
+    open: '连接',
+    node: (name) => `“${name}”上的 SFTP 会话，以及正在处理的 HTTP 和 WebDAV 请求。`,
+    none: '当前没有连接。',
+    user: '用户',
+    visitor: '分享的访问者',
+    address: 'IP 地址',
+    protocol: '访问方式',
+    since: '开始时间',
+    received: '已接收',
+    sent: '已发送',
+    end: '断开',
+    browsers: '已登录的浏览器',
+    browser: '浏览器',
+    used: '最近使用',
+    signOut: '下线',
+  },
+
   locks: {
     about: '程序通过 WebDAV 编辑文件时会锁定文件。如果程序异常退出，锁会保留到过期为止。',
     none: '没有被锁定的文件。',

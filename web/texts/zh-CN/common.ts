@@ -68,6 +68,7 @@ export default {
     rules: '规则',
     settings: '设置',
     locks: '文件锁',
+    connections: '当前连接',
     downloads: '下载程序',
     index: '搜索索引',
     log: '运行日志',

@@ -68,6 +68,7 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
   ])
   // Whoever adds an endpoint decides here that it changes no credential.
   t.strictSame([...others].sort(), [
+    '/api/admin/connection/end', // its client can connect again
     '/api/admin/explain',
     '/api/admin/index/build',
     '/api/admin/index/clear',
@@ -77,6 +78,7 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/admin/meta/create',
     '/api/admin/meta/delete',
     '/api/admin/meta/update',
+    '/api/admin/session/delete', // ends one
     '/api/admin/setting/default', // changes nothing
     '/api/admin/setting/delete', // of unknown settings
     '/api/admin/setting/set_115',
