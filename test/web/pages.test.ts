@@ -167,6 +167,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       const progress = task('stopped').getByRole('progressbar')
       await progress.waitFor()
       await task('stopped').getByText('50% of 2 MB').waitFor()
+      await task('stopped').getByText('Copy /held/film to /stopped', { exact: true }).waitFor()
       t.equal(await progress.getAttribute('value'), '50')
       t.strictSame(await axeViolations(page), [], 'a running task')
       await task('stopped').getByRole('button', { name: 'Cancel' }).click()

@@ -8,7 +8,6 @@ import { NamedButton } from '../components/named-button.tsx'
 import { reporting } from '../components/notices.tsx'
 import { change } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
-import { shownName } from './task-name.ts'
 import { isUnfinished, type Task, type TaskApi } from './task.ts'
 import './task-item.css'
 
@@ -21,11 +20,13 @@ interface TaskProps {
 
 export function TaskItem({ api, task }: TaskProps) {
   const { state, progress, total_bytes: bytes, error } = task
-  const name = shownName(task.name)
+  const name = nameOf(task)
   return (
     <li>
       <div class="task">
-        <span class="name">{name}</span>
+        <span class="name" lang={task.subject === null ? 'en' : undefined}>
+          {name}
+        </span>
         <span class="muted">{texts.tasks.states[state]}</span>
         {state === TaskState.running && (
           <>
@@ -43,9 +44,14 @@ export function TaskItem({ api, task }: TaskProps) {
   )
 }
 
+/** What the task is about. A task of an earlier version of the server has only a name in English. */
+function nameOf({ name, subject }: Task): string {
+  return subject === null ? name : texts.tasks.names[subject.verb](subject.from, subject.to)
+}
+
 function TaskButtons({ api, task }: TaskProps) {
   const { kind, id, state } = task
-  const name = shownName(task.name)
+  const name = nameOf(task)
   const act = (verb: 'cancel' | 'retry' | 'delete') => () =>
     void change(keys.tasks(), post(`${api}/{kind}/${verb}`, undefined, { params: { kind }, query: { tid: id } }))
   if (isUnfinished(task)) {

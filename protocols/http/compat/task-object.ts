@@ -14,7 +14,7 @@ import { wireTime } from './object.js'
 import { roleNumber, roleNumbers } from './roles.js'
 import { namedNumber, timestamp } from '../api/schemas.js'
 import { StreamedArray } from '../api/streamed-array.js'
-import { taskName } from './task-name.js'
+import { taskName, taskSubject, taskSubjectData } from './task-name.js'
 
 const stateNumbers = {
   pending: 0,
@@ -45,6 +45,7 @@ function phaseText(phase: TaskPhase, kind: TaskKind): string {
 const taskFields = z.object({
   id: z.string(),
   name: z.string(),
+  subject: taskSubjectData.nullable().describe('The parts of the name; null for a task of an earlier version.'),
   creator: z.string(),
   creator_role: roleNumber,
   state: namedNumber('TaskState', stateNumbers),
@@ -68,10 +69,12 @@ export const taskInfoData = taskFields
 
 export function taskObject(task: Task): z.input<typeof taskData> {
   const { state, totalBytes, doneBytes } = task
+  const subject = subjectOf(task)
   const share = totalBytes === 0 ? 0 : Math.min(1, Math.max(0, doneBytes / totalBytes))
   return {
     id: task.id,
-    name: taskName(subjectOf(task)),
+    name: taskName(subject),
+    subject: taskSubject(subject),
     creator: task.username,
     creator_role: roleNumbers[task.role],
     state: stateNumbers[state],

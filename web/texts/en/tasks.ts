@@ -12,11 +12,16 @@ export default {
     clear: 'Remove all finished',
     remove: 'Remove from the list',
     showFailures: 'Show what failed',
-    copy: (name: string, to: string) => `Copy ${name} to ${to}`,
-    move: (name: string, to: string) => `Move ${name} to ${to}`,
-    upload: (name: string, to: string) => `Upload ${name} to ${to}`,
-    download: (url: string, to: string) => `Download ${url} to ${to}`,
     progress: (done: number, size: string) => `${percent(done)} of ${size}`,
+    /** What tasks are about, by their verbs. */
+    names: {
+      copy: (from: string, to: string) => `Copy ${from} to ${to}`,
+      move: (from: string, to: string) => `Move ${from} to ${to}`,
+      merge: (from: string, to: string) => `Merge ${from} into ${to}`,
+      upload: (from: string, to: string) => `Upload ${from} to ${to}`,
+      download: (from: string, to: string) => `Download ${from} to ${to}`,
+      transfer: (from: string, to: string) => `Transfer ${from} to ${to}`,
+    },
     states: {
       [TaskState.pending]: 'waiting for its turn',
       [TaskState.running]: 'running',

@@ -13,11 +13,16 @@ export default {
     clear: '清除已结束的任务',
     remove: '从列表中移除',
     showFailures: '查看失败项',
-    copy: (name, to) => `复制 ${name} 到 ${to}`,
-    move: (name, to) => `移动 ${name} 到 ${to}`,
-    upload: (name, to) => `上传 ${name} 到 ${to}`,
-    download: (url, to) => `下载 ${url} 到 ${to}`,
     progress: (done, size) => `${percent(done)}，共 ${size}`,
+    /** What tasks are about, by their verbs. */
+    names: {
+      copy: (from, to) => `将“${from}”复制到“${to}”`,
+      move: (from, to) => `将“${from}”移动到“${to}”`,
+      merge: (from, to) => `将“${from}”合并到“${to}”`,
+      upload: (from, to) => `将“${from}”上传到“${to}”`,
+      download: (from, to) => `将“${from}”下载到“${to}”`,
+      transfer: (from, to) => `将“${from}”转存到“${to}”`,
+    },
     states: {
       [TaskState.pending]: '排队中',
       [TaskState.running]: '进行中',
