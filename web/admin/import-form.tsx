@@ -154,14 +154,16 @@ function ImportReport({ report: { items, notes } }: { readonly report: Report })
         rows={items}
         keyOf={({ kind, name }) => `${kind} ${name}`}
         columns={{
-          [words.columns.kind]: ({ kind }) => kind,
+          [words.columns.kind]: ({ kind }) => words.kinds[kind],
           [words.columns.name]: ({ name }) => name,
           [words.columns.outcome]: ({ outcome }) => words.outcomes[outcome],
-          [words.columns.reason]: ({ reason }) => reason,
+          [words.columns.reason]: ({ reason }) => <span lang="en">{reason}</span>,
         }}
       />
       {notes.map((note) => (
-        <p key={note}>{note}</p>
+        <p key={note} lang="en">
+          {note}
+        </p>
       ))}
     </>
   )

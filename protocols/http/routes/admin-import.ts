@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { signalOf } from '../api/http-api.js'
 import { endpoint } from '../api/endpoint.js'
 import { withResponses } from '../api/errors.js'
+import { importedKinds } from '../../../src/base/imported-kinds.js'
 import { flag, optionalField, stringList } from '../api/fields.js'
 import { eachFilePart } from '../files/form-upload.js'
 
@@ -14,7 +15,7 @@ const reportData = z
     items: z.array(
       z
         .object({
-          kind: z.string().meta({ example: 'user' }),
+          kind: z.enum(importedKinds).meta({ example: 'user' }),
           name: z.string(),
           outcome: z.enum(['taken', 'changed', 'left out']).describe('`changed`: taken, but not as it was.'),
           reason: z.string().describe('Empty for what is taken.'),

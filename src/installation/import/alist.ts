@@ -24,6 +24,7 @@ import { checkConfiguration } from '../../mounts/storage-admin.js'
 import { adminRole, rightsByRoles, rolesFrom, type AlistRoles } from './alist-roles.js'
 import { ImportedGrants } from './grants.js'
 import { passkeysOf } from './passkeys.js'
+import type { ImportedKind } from '../../base/imported-kinds.js'
 import type { Report } from './report.js'
 import { ImportedShares } from './share.js'
 import { adminOf, userOf } from './user.js'
@@ -75,7 +76,7 @@ interface Mapped<Row> {
 async function allOf<Row>(
   rows: readonly ForeignRow[],
   column: string,
-  kind: string,
+  kind: ImportedKind,
   report: Report,
   map: (row: ForeignRow) => Mapped<Row>,
 ): Promise<Row[]> {

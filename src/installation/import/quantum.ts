@@ -23,6 +23,7 @@ import { groupOf } from './group.js'
 import { listOf, parseJson } from './json.js'
 import { QuantumGroups, SourceRules } from './quantum-rules.js'
 import { shareSettingsOf } from './quantum-shares.js'
+import type { ImportedKind } from '../../base/imported-kinds.js'
 import type { Report } from './report.js'
 import { hashedCode, ImportedShares, oldLinksSetting } from './share.js'
 import { adminOf, userOf } from './user.js'
@@ -295,7 +296,7 @@ class UserMapping {
     id: number,
     username: string,
     row: ForeignRow,
-  ): { readonly user: ImportedUser; readonly changes: readonly string[]; readonly leftOut: readonly string[] } {
+  ): { readonly user: ImportedUser; readonly changes: readonly string[]; readonly leftOut: readonly ImportedKind[] } {
     const data = parseJson(userData, textOf(row.user_data), 'its data is not JSON', 'its data has another form')
     const isAdmin = Number(row.perm_admin) === 1
     const own = this.#grantsOf(username, data)
@@ -323,7 +324,7 @@ class UserMapping {
     const ownId = textOf(row.user_id)
     if (ownId !== '') this.creators.set(ownId, user)
     const locked = data.lockPassword ? ['it may change its password'] : []
-    const leftOut = hasAny(data.tokens) || hasAny(data.apiKeys) ? ['tokens'] : []
+    const leftOut: readonly ImportedKind[] = hasAny(data.tokens) || hasAny(data.apiKeys) ? ['tokens'] : []
     return { user, changes: [...changes, ...own.changes, ...locked], leftOut }
   }
 

@@ -1,14 +1,14 @@
 /** What an import has done with each thing of the other program. */
 import { throwIfAborted } from '../../base/cancellation.js'
 import { toGatewayError } from '../../base/errors.js'
+import type { ImportedKind } from '../../base/imported-kinds.js'
 import { Pauses } from '../../base/pauses.js'
 
 /** 'changed': taken, but not as it was; the reason says how. */
 export type Outcome = 'taken' | 'changed' | 'left out'
 
 export interface ReportLine {
-  /** What the thing is, such as `user`. */
-  readonly kind: string
+  readonly kind: ImportedKind
   readonly name: string
   readonly outcome: Outcome
   /** Why the thing is changed or left out; empty for what is taken. */
@@ -29,11 +29,11 @@ export class Report {
   }
 
   /** `changes`: what is not as it was. */
-  taken(kind: string, name: string, changes: readonly string[] = []): void {
+  taken(kind: ImportedKind, name: string, changes: readonly string[] = []): void {
     this.#add({ kind, name, outcome: changes.length === 0 ? 'taken' : 'changed', reason: changes.join('; ') })
   }
 
-  leftOut(kind: string, name: string, reason: string): void {
+  leftOut(kind: ImportedKind, name: string, reason: string): void {
     this.#add({ kind, name, outcome: 'left out', reason })
   }
 
@@ -42,7 +42,7 @@ export class Report {
   }
 
   /** The result of `map`; if it throws an error, the thing is left out with its reason. Rejects with `aborted`. */
-  async mapped<T>(kind: string, name: string, map: () => T | Promise<T>): Promise<T | undefined> {
+  async mapped<T>(kind: ImportedKind, name: string, map: () => T | Promise<T>): Promise<T | undefined> {
     throwIfAborted(this.signal)
     if (this.#pauses.areDue) await this.#pauses.take()
     try {

@@ -2,11 +2,12 @@
  * The keys by which clients recognize a server, as an import takes them from another program. A protocol that has some
  * states this.
  */
+import type { ImportedKind } from '../../base/imported-kinds.js'
 import type { Store } from '../../database/tables.js'
 
 export interface ServerKeys {
   /** What the report calls the key. */
-  readonly kind: string
+  readonly kind: ImportedKind
   /** The name of its file. */
   readonly file: string
   /** Rejects with `invalid` if the content of the file is no usable key. */
