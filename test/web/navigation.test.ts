@@ -106,7 +106,7 @@ void t.test('side bar and search', { skip: withoutBrowser }, async (t) => {
       await rowOf(page, 'harbour').waitFor()
       const all = await links(page)
       t.strictSame(all.slice(0, own.length), own)
-      t.equal(new Set(all.slice(own.length)).size, 16, 'and the pages of the administration')
+      t.equal(new Set(all.slice(own.length)).size, 17, 'and the pages of the administration')
       for (const name of all) {
         await goTo(page, name)
         await page.getByRole('heading', { level: 1 }).first().waitFor()
@@ -114,7 +114,7 @@ void t.test('side bar and search', { skip: withoutBrowser }, async (t) => {
       }
     })
     await visit(t, site, { at: '/@tasks', height: 700 }, async (page) => {
-      await page.getByText('Copy program.bin to /other', { exact: true }).waitFor()
+      await page.getByText('Copy /program.bin to /other', { exact: true }).waitFor()
       await goTo(page, 'About')
       await page.reload()
       await page.getByRole('heading', { name: 'About' }).waitFor()

@@ -1,6 +1,7 @@
 /** The pages that the side bar and the search dialog lead to, by the least rights that they need. */
 import {
   BookOpen,
+  Cable,
   CircleUserRound,
   ClipboardList,
   CloudDownload,
@@ -41,7 +42,7 @@ type Subject = keyof typeof texts.pages
 const administration = {
   people: { users: UserRound, groups: UsersRound, rules: FolderLock, 'sign-ins': KeyRound, explain: ShieldCheck },
   storage: { storages: HardDrive, index: TextSearch, locks: LockKeyhole },
-  events: { dashboard: Gauge, audit: ClipboardList, log: Logs, webhooks: Webhook },
+  events: { dashboard: Gauge, connections: Cable, audit: ClipboardList, log: Logs, webhooks: Webhook },
   system: { settings: Settings, downloads: Wrench, start: Rocket, about: Info },
 } as const satisfies Readonly<Record<keyof typeof texts.subjects, Readonly<Partial<Record<Subject, LucideIcon>>>>>
 
