@@ -217,13 +217,13 @@ void t.test('side bar and search', { skip: withoutBrowser }, async (t) => {
 
       await openSearch(page)
       await page.keyboard.type('what happ')
-      const happened = ['Overview', 'Audit', 'Log', 'Webhooks']
+      const happened = ['Overview', 'Connections', 'Audit', 'Log', 'Webhooks']
       await eventually(t, async () => (await found(page)).Pages, happened)
       await page.keyboard.press('ArrowUp')
       await page.keyboard.press('ArrowDown')
       await page.keyboard.press('ArrowDown')
       await page.keyboard.press('Enter')
-      await page.getByRole('heading', { name: 'Audit' }).waitFor()
+      await page.getByRole('heading', { name: 'Connections', level: 1 }).waitFor()
 
       await openSearch(page)
       await page.keyboard.type('nothing like this')
