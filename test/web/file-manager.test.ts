@@ -211,7 +211,7 @@ void t.test('the keys of the clipboard are those of texts and of other programs 
   const site = await startSite(t)
   await make(site, 'a/', 'a/1.txt', '2.txt')
   await writeFile(join(site.folder, 'README.md'), 'Some words')
-  await visit(t, site, {}, async (page) => {
+  await visit(t, site, { width: 1440 }, async (page) => {
     await selectEntries(page, '2.txt')
     const filter = page.getByRole('textbox', { name: 'Filter this folder' })
     await filter.fill('2')

@@ -277,7 +277,7 @@ void t.test('looking', { skip: withoutBrowser }, async (t) => {
       await page.getByText('This kind of file cannot be shown here.').waitFor()
       const [download] = await Promise.all([
         page.waitForEvent('download'),
-        page.getByRole('link', { name: 'Download' }).click(),
+        page.getByRole('link', { name: 'Download', exact: true }).click(),
       ])
       t.equal(download.suggestedFilename(), 'program.bin')
       t.strictSame(await readFile(await download.path()), contents['program.bin'])

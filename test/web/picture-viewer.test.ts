@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CDPSession, Page } from 'playwright-core'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { axeViolations, eventually, withoutBrowser } from './browser.js'
 import { detailsOf, pngOf } from './documents.js'
 import { button, createUser, startSite, visit } from './site.js'
@@ -45,6 +45,11 @@ async function sizeOf(page: Page): Promise<readonly [number, number]> {
   const { width, height } = (await shown(page).boundingBox()) ?? { width: 0, height: 0 }
   return [Math.round(width), Math.round(height)]
 }
+/** Waits until the picture has this size, but for the rounding of its scale. */
+function hasSize(t: Test, page: Page, size: readonly [number, number], message = 'the size'): Promise<void> {
+  const differs = async () => (await sizeOf(page)).some((length, index) => Math.abs(length - (size[index] ?? 0)) > 1)
+  return eventually(t, differs, false, message)
+}
 const scaleOf = (page: Page) =>
   page.locator('.picture-scale').evaluate(({ textContent }) => textContent?.replace('Fit the window', ''))
 async function loaded(page: Page, name: string): Promise<void> {
@@ -72,7 +77,7 @@ void t.test('the viewer of pictures', { skip: withoutBrowser }, async (t) => {
       const { width = 0, height = 0 } = (await stage(page).boundingBox()) ?? {}
       const fit = Math.min(1, width / 2000, height / 1000)
       const fitting = [Math.round(2000 * fit), Math.round(1000 * fit)] as const
-      await eventually(t, () => sizeOf(page), fitting, 'it fits')
+      await hasSize(t, page, fitting, 'it fits')
       await stage(page).hover()
       await page.mouse.wheel(0, -500)
       await page.waitForFunction(
@@ -80,9 +85,9 @@ void t.test('the viewer of pictures', { skip: withoutBrowser }, async (t) => {
         fitting[0] * 1.5,
       )
       await button(page, `${await scaleOf(page)} Fit the window`).click()
-      await eventually(t, () => sizeOf(page), fitting, 'all of it again')
+      await hasSize(t, page, fitting, 'all of it again')
       await stage(page).dblclick({ position: { x: 100, y: 100 } })
-      await eventually(t, () => sizeOf(page), [2000, 1000] as const, 'its own size')
+      await hasSize(t, page, [2000, 1000] as const, 'its own size')
       const box = async () => {
         const { x = 0, y = 0 } = (await shown(page).boundingBox()) ?? {}
         return [Math.round(x), Math.round(y)] as const
@@ -95,17 +100,17 @@ void t.test('the viewer of pictures', { skip: withoutBrowser }, async (t) => {
       await page.mouse.up()
       await eventually(t, box, [left - 60, top - 20] as const, 'moved as far as the mouse')
       await stage(page).dblclick({ position: { x: 100, y: 100 } })
-      await eventually(t, () => sizeOf(page), fitting, 'a second double click shows all')
+      await hasSize(t, page, fitting, 'a second double click shows all')
       await button(page, 'Zoom in').click()
-      await eventually(t, () => sizeOf(page), [Math.round(3000 * fit), Math.round(1500 * fit)] as const)
+      await hasSize(t, page, [3000 * fit, 1500 * fit])
       await button(page, 'Zoom out').click()
-      await eventually(t, () => sizeOf(page), fitting)
+      await hasSize(t, page, fitting)
       t.equal(await button(page, 'Zoom out').getAttribute('aria-disabled'), 'true')
       await button(page, 'Turn right').click()
       const turned = Math.min(1, width / 1000, height / 2000)
-      await eventually(t, () => sizeOf(page), [Math.round(1000 * turned), Math.round(2000 * turned)] as const, 'turned')
+      await hasSize(t, page, [1000 * turned, 2000 * turned], 'turned')
       await button(page, 'Turn left').click()
-      await eventually(t, () => sizeOf(page), fitting)
+      await hasSize(t, page, fitting)
     }),
   )
 
@@ -116,20 +121,20 @@ void t.test('the viewer of pictures', { skip: withoutBrowser }, async (t) => {
       const press = (key: string) => page.keyboard.press(key)
       await page.waitForFunction(() => document.activeElement?.className.includes('stage'))
       await press('1')
-      await eventually(t, () => sizeOf(page), [2000, 1000] as const)
+      await hasSize(t, page, [2000, 1000] as const)
       const x = async () => Math.round((await shown(page).boundingBox())?.x ?? 0)
       const before = await x()
       await press('ArrowRight')
       await eventually(t, x, before - 80, 'the arrow moves a picture that is zoomed')
       await press('0')
-      await eventually(t, () => sizeOf(page), fitting)
+      await hasSize(t, page, fitting)
       await press('+')
       await press('-')
-      await eventually(t, () => sizeOf(page), fitting)
+      await hasSize(t, page, fitting)
       await press('r')
       await eventually(t, async () => (await sizeOf(page))[1] > (await sizeOf(page))[0], true, 'turned')
       await press('Shift+R')
-      await eventually(t, () => sizeOf(page), fitting)
+      await hasSize(t, page, fitting)
       await press('i')
       await page.getByRole('complementary', { name: 'Details' }).waitFor()
       await press('Escape')
@@ -146,7 +151,8 @@ void t.test('the viewer of pictures', { skip: withoutBrowser }, async (t) => {
       t.ok(await page.evaluate(() => document.fullscreenElement !== null), 'the next picture fills the screen too')
       await button(page, 'Leave full screen').click()
       await page.waitForFunction(() => document.fullscreenElement === null)
-      await page.getByRole('searchbox').or(page.getByRole('textbox')).first().focus()
+      await button(page, 'Search').click()
+      await page.getByRole('dialog', { name: 'Search' }).getByRole('combobox').and(page.locator(':focus')).waitFor()
       await press('i')
       t.equal(await page.getByRole('complementary', { name: 'Details' }).count(), 0, 'typed elsewhere')
     }),
@@ -174,14 +180,14 @@ void t.test('the viewer of pictures', { skip: withoutBrowser }, async (t) => {
           [middle + 80, centre],
         ],
       ])
-      await eventually(t, () => sizeOf(page), [fitting[0] * 2, fitting[1] * 2] as const, 'twice as large')
+      await hasSize(t, page, [fitting[0] * 2, fitting[1] * 2] as const, 'twice as large')
       const left = async () => Math.round((await shown(page).boundingBox())?.x ?? 0)
       const before = await left()
       await touch(cdp, [[[middle, centre]], [[middle + 30, centre]], [[middle + 50, centre]]])
       await eventually(t, left, before + 50, 'dragged, and not to another picture')
       const now = Date.now() / 1000
       for (const time of [now, now + 0.1]) await touch(cdp, [[[middle, centre]]], time)
-      await eventually(t, () => sizeOf(page), fitting, 'two taps show all')
+      await hasSize(t, page, fitting, 'two taps show all')
       await touch(cdp, [[[middle, centre]], [[middle - 50, centre]], [[middle - 120, centre + 10]]])
       await loaded(page, '2.png')
       await touch(cdp, [[[middle, centre]], [[middle + 50, centre]], [[middle + 120, centre]]])

@@ -1,7 +1,7 @@
 /** A modal part of the window at its edge. Everything behind it is inert (HTML Standard, the dialog element). */
 import { X } from 'lucide-preact'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { textsOf } from '../texts/texts.ts'
 import './sheet.css'
 
@@ -16,7 +16,8 @@ interface SheetProps {
 /** Escape, the button and a click beside it close it. */
 export function Sheet({ label, onClose, children }: SheetProps) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  // Before what is behind it can be clicked.
+  useLayoutEffect(() => {
     const element = dialog.current
     element?.showModal()
     // Returns the focus to where it was.
