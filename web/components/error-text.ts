@@ -33,9 +33,9 @@ const leadingClauses: Readonly<Partial<Record<ErrorName, number>>> = {
 }
 
 function reasonIn(message: string, error: ErrorName): string {
-  // The message of a change of the storage has other clauses than that of a request for its files.
-  const ofStart = /^failed init storage: (.*)$/s.exec(message)?.[1]
-  if (ofStart !== undefined) return ofStart
-  const reason = message.split(': ').slice(leadingClauses[error] ?? 0)
+  const clauses = message.split(': ')
+  // A change of the storage says why it does not start, and a request for its files also where.
+  if (clauses[0] === 'failed init storage') return clauses.slice(1).join(': ')
+  const reason = clauses.slice(leadingClauses[error] ?? 0)
   return (error === 'storage_failed' ? reason.slice(0, -1) : reason).join(': ')
 }
