@@ -56,7 +56,7 @@ export interface AccountItem extends HashedItem {
 }
 
 export interface AccountApi<Item extends AccountItem> extends IdVendor<Item> {
-  /** The link of a file, for a client with this User-Agent. As `linkOf`; rejects with `not_found`. */
+  /** The link of a file, for a client with this User-Agent. Rejects like `linkOf`, and with `not_found`. */
   link(pickCode: string, userAgent: string, options: VendorOptions): Promise<Link | undefined>
   usage(options: VendorOptions): Promise<Usage>
 }

@@ -144,7 +144,7 @@ export class Downloads115 {
     return content
   }
 
-  /** As `Driver.directUrl`. `userAgent`: that of the client; undefined if it is not known. */
+  /** Like `Driver.directUrl`. `userAgent`: that of the client; undefined if it is not known. */
   async directUrl({ request }: LinkRequest, userAgent: string | undefined): Promise<DirectUrl> {
     const link = await request(userAgent ?? this.userAgent)
     if (!link) throw new GatewayError('unsupported')

@@ -77,8 +77,8 @@ export class ShareApi {
   }
 
   /**
-   * The link of a file, for a client with this User-Agent. As `linkOf`; rejects with `not_found`. For others than our
-   * own, by the older call: the newer host takes calls from browsers of 115 only.
+   * The link of a file, for a client with this User-Agent. Rejects like `linkOf`, and with `not_found`. For others than
+   * our own, by the older call: the newer host takes calls from browsers of 115 only.
    */
   async link(fileId: string, userAgent: string, { signal }: VendorOptions): Promise<Link | undefined> {
     const query = this.#fileQuery(fileId)

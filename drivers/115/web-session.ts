@@ -119,7 +119,7 @@ export class WebSession {
     await this.call({ url, signal: this.env.signal })
   }
 
-  /** As `ApiClient.call`, as 115's browser. */
+  /** Like `ApiClient.call`, as 115's browser. */
   call(call: Call115): Promise<ApiAnswer> {
     return this.client.call({ ...call, headers: { 'user-agent': this.userAgent, ...call.headers } })
   }

@@ -72,7 +72,7 @@ export class FtpConnections {
   }
 
   /**
-   * As `use`, for idempotent work: if the connection turns out to be lost, `work` is retried once on another
+   * Like `use`, for idempotent work: if the connection turns out to be lost, `work` is retried once on another
    * connection.
    */
   async useWithRetry<T>(

@@ -59,7 +59,7 @@ export function revisionOf(stats: BigIntStats): string {
   return `${stats.ino.toString(36)}.${stats.size.toString(36)}.${stats.mtimeNs.toString(36)}.${stats.ctimeNs.toString(36)}`
 }
 
-/** As `revisionOf`, and differs from that of any other file of this machine. */
+/** Like `revisionOf`, and differs from that of any other file of this machine. */
 export function globalRevisionOf(stats: BigIntStats): string {
   return `${stats.dev.toString(36)}.${revisionOf(stats)}`
 }

@@ -519,7 +519,7 @@ class Local implements Driver {
   }
 }
 
-/** As `setStorableTime`, of the entry at this location. A symlink is not followed. */
+/** Like `setStorableTime`, of the entry at this location. A symlink is not followed. */
 function setTime({ calls, at }: Location, before: BigIntStats, modified: Date): Promise<void> {
   const set = (time: Date | bigint) => calls.lutimes(at, systemTime(before.atimeNs), systemTime(time))
   return setStorableTime(set, modified, before, () => calls.lstat(at))

@@ -154,7 +154,7 @@ export class RootFolder {
     throw new GatewayError('busy', { reason: 'the folder keeps changing' })
   }
 
-  /** As `openRealPath`, for a folder of which more is likely to be used soon. */
+  /** Like `openRealPath`, for a folder of which more is likely to be used soon. */
   async #openAndCache(host: string): Promise<Folder | undefined> {
     // Before it is opened: it may be moved right after that.
     const turn = this.#policy.turnNumber
@@ -387,7 +387,7 @@ export class RootFolder {
     return this.real === '/' || host === this.real || host.startsWith(`${this.real}/`)
   }
 
-  /** As `#lead`. Rejects with `not_found` or `not_folder` if nothing is there. */
+  /** Like `#lead`. Rejects with `not_found` or `not_folder` if nothing is there. */
   async #walk(start: string, names: readonly string[]): Promise<{ host: string; stats: BigIntStats }> {
     const led = await this.#lead(start, names)
     if (led.missing) throw led.missing

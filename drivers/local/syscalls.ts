@@ -211,9 +211,9 @@ export class SyncAsyncPolicy {
   }
 
   /**
-   * As `lstat` of `at`, synchronously. Later lookups of this path of the host in the same event return the same, until
-   * this process changes anything. An event is, for example, the data that a connection has received, and all that
-   * follows from it without waiting. What another program has done before that data arrived is found.
+   * Like `lstat` of `at`, synchronously. Later lookups of this path of the host in the same event return the same,
+   * until this process changes anything. An event is, for example, the data that a connection has received, and all
+   * that follows from it without waiting. What another program has done before that data arrived is found.
    */
   lookUp(host: string, at: string): BigIntStats | undefined {
     const { found } = shared

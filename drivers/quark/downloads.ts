@@ -41,7 +41,7 @@ export class Downloads {
     this.#bodies = new ResponseBodies(server, (error) => networkError(error, server))
   }
 
-  /** As `Driver.read`, of the file with this id. `listedSize`: bytes, if known. */
+  /** Like `Driver.read`, of the file with this id. `listedSize`: bytes, if known. */
   async open(
     id: string,
     listedSize: number | undefined,

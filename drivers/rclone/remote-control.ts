@@ -59,7 +59,7 @@ export class RemoteControl {
     return JSON.parse((await contentOf(body, maxAnswer)).toString()) as unknown
   }
 
-  /** As `call`, with the response as a stream, which the caller reads or destroys. */
+  /** Like `call`, with the response as a stream, which the caller reads or destroys. */
   async stream(
     command: string,
     parameters: object,

@@ -227,7 +227,7 @@ export class ServerConnection {
     })
   }
 
-  /** As `#request`, for requests whose response is only a status. */
+  /** Like `#request`, for requests whose response is only a status. */
   async #requestStatus(send: (sftp: SFTPWrapper, done: (error?: Error | null) => void) => void): Promise<void> {
     await this.#request<undefined>((sftp, done) => send(sftp, (error) => done(error, undefined)))
   }

@@ -28,7 +28,7 @@ export class ServerConnections {
   }
 
   /**
-   * As `use`, for idempotent work: if the connection turns out to be lost, as happens to idle ones behind firewalls,
+   * Like `use`, for idempotent work: if the connection turns out to be lost, as happens to idle ones behind firewalls,
    * `work` is retried once on another connection.
    */
   async useWithRetry<T>(work: (connection: ServerConnection) => Promise<T>): Promise<T> {

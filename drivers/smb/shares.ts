@@ -53,7 +53,7 @@ export class SharePool {
   }
 
   /**
-   * As `use`, for idempotent work: also retries after a lost connection, such as an idle one that a firewall dropped.
+   * Like `use`, for idempotent work: also retries after a lost connection, such as an idle one that a firewall dropped.
    */
   async useIdempotent<T>(work: (share: Share) => Promise<T>): Promise<T> {
     return this.#runWithRetry(work, (share) => share.broken !== undefined)

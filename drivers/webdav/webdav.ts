@@ -296,7 +296,7 @@ class WebdavDriver implements Driver {
 
   // Lookups
 
-  /** As `#stat`; undefined if nothing exists there. */
+  /** Like `#stat`; undefined if nothing exists there. */
   async #statOrUndefined(path: Path, signal: AbortSignal | undefined): Promise<Properties | undefined> {
     return undefinedIfMissing(this.#stat(path, signal), 'parent_missing', 'not_folder')
   }

@@ -138,7 +138,7 @@ const maxWholeBody = 64 * 1024
 const maxWholeTime = 1000
 
 /**
- * As `bodySource`. A body of known and small size has been received when this resolves, unless it arrives slowly, the
+ * Like `bodySource`. A body of known and small size has been received when this resolves, unless it arrives slowly, the
  * client waits for `100 Continue`, or the request has closed before its end: the stream then fails.
  */
 export async function receiveBody(request: IncomingMessage, metadata: BodyMetadata = {}): Promise<Source> {

@@ -215,7 +215,7 @@ export class Users {
   }
 
   /**
-   * As `update`, for what users change of their own accounts. A taken name is `invalid`, with the same reason as any
+   * Like `update`, for what users change of their own accounts. A taken name is `invalid`, with the same reason as any
    * other that cannot be used, so that the answer does not say which users exist. That a name is free says so too:
    * `throttled` after `nameTries.count` names. A new name with an `@` is `invalid`: with `sso_link_by_email` a name
    * that is an e-mail address says whose account it is, so that an admin has to give it.

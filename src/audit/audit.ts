@@ -173,7 +173,7 @@ export class Audit {
     return this.#notStored > limits.notStored && !this.#hasFailed ? this.#storing : undefined
   }
 
-  /** As `record`, for an event that ended with this error, unless its event was recorded. */
+  /** Like `record`, for an event that ended with this error, unless its event was recorded. */
   recordError(error: object, facts: EventFacts): Promise<void> | undefined {
     if (this.#recorded.has(error)) return undefined
     this.#recorded.add(error)

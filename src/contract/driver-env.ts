@@ -110,7 +110,7 @@ export interface Egress {
 
 /** Guarded connections that are reused by requests to the same origin. */
 export interface AgentPool {
-  /** As `Egress.agentFor`; the agent may be used for other requests to the same origin, but must not be stored. */
+  /** Like `Egress.agentFor`; the agent may be used for other requests to the same origin, but must not be stored. */
   agentFor(url: URL): Agent
   /** Closes idle connections, and those in use when their requests have ended. */
   close(): void

@@ -20,7 +20,7 @@ export function withPermissions({ kind, mode = 0 }: Pick<Entry, 'kind' | 'mode'>
   return (kind === 'folder' ? mode & specialBits : 0) | (permissions & permissionBits)
 }
 
-/** As `withPermissions`, where the permissions are asked for: the owner keeps rw of a file, and rwx of a folder. */
+/** Like `withPermissions`, where the permissions are asked for: the owner keeps rw of a file, and rwx of a folder. */
 export function settableMode(existing: Pick<Entry, 'kind' | 'mode'>, asked: number): number {
   return withPermissions(existing, asked) | ownerBits[existing.kind]
 }

@@ -35,7 +35,7 @@ export class AdvisoryLocks {
     this.#pool.on('connect', (client) => client.on('error', () => undefined))
   }
 
-  /** As `SharedEngine.acquire`: in one message, which is repeated while the server restarts. */
+  /** Like `SharedEngine.acquire`: in one message, which is repeated while the server restarts. */
   async acquire(claims: readonly PathClaim[], { onLost, level = 0 }: ClaimOptions = {}): Promise<HeldLocks> {
     // All nodes lock in the same order, so that two of them do not wait for each other.
     const keys = [...modesOf(claims)].sort(([one], [other]) => (one < other ? -1 : 1))

@@ -19,7 +19,7 @@ export function snapshotDatabase(location: string, file: string): Promise<number
 }
 
 /**
- * As `snapshotDatabase`, for an open connection. Rejects with `unsupported` for a schema that these steps do not lead
+ * Like `snapshotDatabase`, for an open connection. Rejects with `unsupported` for a schema that these steps do not lead
  * to, and with `busy` if another process changes the schema meanwhile.
  */
 export async function writeSnapshot(

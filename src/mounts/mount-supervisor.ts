@@ -187,7 +187,7 @@ export class MountSupervisor {
   }
 
   /**
-   * As `remove`, of a storage that was deleted: nothing could remove later what its writes have staged. `tokens`: of
+   * Like `remove`, of a storage that was deleted: nothing could remove later what its writes have staged. `tokens`: of
    * its uploads, whose records are deleted with its row.
    */
   async delete(id: number, tokens: readonly string[]): Promise<GatewayError | undefined> {

@@ -225,7 +225,7 @@ export class MountedTree {
   }
 
   /**
-   * As `Mounts.find`. Undefined for a folder above a mount point if no storage runs there; with `complete`, only if
+   * Like `Mounts.find`. Undefined for a folder above a mount point if no storage runs there; with `complete`, only if
    * none is mounted.
    */
   #findUnlessMountFolder(at: Path, complete = false): MountedPath | undefined {

@@ -23,7 +23,7 @@ interface Aria2Access {
 export interface Aria2ProxyProvider {
   /** The proxy for the aria2 at this address; undefined if it connects directly. */
   access(aria2: URL): Promise<ProxyAccess | undefined>
-  /** As `EgressProxy.takeRefusal`. The user name of a download is its GID. */
+  /** Like `EgressProxy.takeRefusal`. The user name of a download is its GID. */
   takeRefusal(gid: string): GatewayError | undefined
 }
 

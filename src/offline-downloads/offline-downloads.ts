@@ -202,7 +202,7 @@ export class OfflineDownloads {
     return this.#setProgram(aria2, { aria2_uri: uri, aria2_secret: secret }, signal)
   }
 
-  /** As `setAria2`, for qBittorrent. `seedMinutes`: seeding time of every torrent; negative: for ever. */
+  /** Like `setAria2`, for qBittorrent. `seedMinutes`: seeding time of every torrent; negative: for ever. */
   async setQBittorrent(url: string, seedMinutes: string, signal: AbortSignal): Promise<void> {
     const values = { qbittorrent_url: url, qbittorrent_seedtime: seedMinutes }
     await this.#setProgram(new QBittorrent(() => url), values, signal)

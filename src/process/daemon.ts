@@ -196,7 +196,7 @@ const pathErrors: Readonly<Record<string, string>> = {
   EROFS: 'the file system is read-only',
 }
 
-/** As `lockDataFolder`; an error has a reason for the admin. */
+/** Like `lockDataFolder`; an error has a reason for the admin. */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   try {
     return await lockDataFolder(folder)

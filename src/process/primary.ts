@@ -20,7 +20,7 @@ import { OutgoingMessages, type Counts, type ToPrimary, type ToWorker } from './
 /** Milliseconds between two checks of the workers, and without an answer after which one is killed. */
 const checkInterval = 5000
 const checkTimeout = 25_000
-/** As `checkTimeout`, for a worker that does not accept connections yet: a busy machine may take long to start it. */
+/** Like `checkTimeout`, for a worker that does not accept connections yet: a busy machine may take long to start it. */
 const startTimeout = 5 * 60_000
 /** Milliseconds before a worker that has ended is replaced. */
 const restartDelay = 1000

@@ -66,7 +66,7 @@ export class IndexedTree {
     for await (const page of pages) yield this.#named(folder, page)
   }
 
-  /** As `pages`, for a complete listing that was already read. */
+  /** Like `pages`, for a complete listing that was already read. */
   named(folder: Path, entries: readonly Entry[]): readonly IndexedName[] {
     return this.#named(folder, [...this.mounts.foldersIn(folder), ...entries])
   }

@@ -345,7 +345,7 @@ export class Storage {
     return untilAborted(this.#directUrls.get(path, ask, client), options.signal)
   }
 
-  /** As `Driver.thumbnail`; undefined if none can be made of this file. */
+  /** Like `Driver.thumbnail`; undefined if none can be made of this file. */
   thumbnail(path: Path, kind: ThumbnailKind, options: ThumbnailOptions = {}): Promise<Thumbnail | undefined> {
     return undefinedIfUnsupported(this.#driver.thumbnail(path, kind, options))
   }

@@ -71,7 +71,10 @@ export class Access implements Authority {
     return { at, named: at, principal: this.principal.respelled(requested, at) }
   }
 
-  /** As `Mounts.whenStarted`. Where the principal sees nothing, the time of the answer must not tell of a storage. */
+  /**
+   * Waits until the storage at the path has started, if the principal may see the path. It does not wait otherwise,
+   * because the time of the answer would tell that a storage is there.
+   */
   async #whenStarted(at: Path, options: AccessOptions): Promise<void> {
     if (this.decisions.isSeen(at)) await this.dependencies.mounts.whenStarted(at, options)
   }
@@ -119,7 +122,7 @@ export class Access implements Authority {
   }
 
   /**
-   * As `resolveAndAuthorize`, for the facts of an entry (`see`), or for what is derived from its content (`read`). A
+   * Like `resolveAndAuthorize`, for the facts of an entry (`see`), or for what is derived from its content (`read`). A
    * rule that does not apply to subfolders (`passwordSub`, `readUsersSub`) protects the files of its folder only. The
    * entry of a subfolder may therefore be read by whoever may list that subfolder.
    */
@@ -146,8 +149,8 @@ export class Access implements Authority {
   }
 
   /**
-   * How a `Change` of one path resolves it: as `resolveAndAuthorize`, with the entry if resolving the path has loaded
-   * it. `last`: as in `Following`.
+   * How a `Change` of one path resolves it: like `resolveAndAuthorize`, with the entry if resolving the path has loaded
+   * it. `last`: whether a symlink at the path itself is followed.
    */
   resolving(action: Action, path: Path, options: ChangeOptions, last = followingActions.has(action)) {
     return {

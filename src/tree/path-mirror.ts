@@ -204,8 +204,8 @@ export abstract class PathMirror<Stored extends StoredRow, Row extends Stored = 
   }
 
   /**
-   * Called for two rows of one subject and one path, before this moves: `row` has the spelling of the path, and `other`
-   * another one. Resolves to the row as it is stored then. By default `row` applies, and `other` is left.
+   * Called before a move that would give two rows of one subject the same path. `row` has the spelling of the path, and
+   * `other` has another spelling. Resolves to the row to store. By default this is `row`, and `other` is left.
    */
   protected async joined(row: Row, _other: Row): Promise<Row> {
     return row

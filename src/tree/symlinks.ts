@@ -180,7 +180,7 @@ export async function authorizeMovedSymlink(
 }
 
 /**
- * As `authorizeMovedSymlink`, for all symlinks in a folder that moves to `target` in its storage. Not needed for a
+ * Like `authorizeMovedSymlink`, for all symlinks in a folder that moves to `target` in its storage. Not needed for a
  * principal who may read the whole storage.
  */
 export async function authorizeMovedSymlinks(

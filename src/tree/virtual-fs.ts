@@ -260,7 +260,7 @@ export class VirtualFs {
   }
 
   /**
-   * As `usage`; undefined if the storage cannot report it or does not respond, where no storage is mounted, and for
+   * Like `usage`; undefined if the storage cannot report it or does not respond, where no storage is mounted, and for
    * visitors of a share.
    */
   async usageOrUndefined(path: Path, options: AccessOptions = {}): Promise<Usage | undefined> {

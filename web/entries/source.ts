@@ -18,7 +18,7 @@ export interface Source {
    * scripts in it. `sign`: the field of the API; empty if no signature is needed.
    */
   readonly previewUrl: (path: string, sign: string) => string
-  /** The URL from which the browser saves a file, perhaps straight from its backend. As `previewUrl`. */
+  /** The URL from which the browser saves a file, perhaps straight from its backend. Like `previewUrl`. */
   readonly downloadUrl: (path: string, sign: string) => string
 }
 

@@ -39,7 +39,7 @@ export function isFolder(path: string): Promise<boolean> {
   return isSo(path, ({ is_dir: isFolder }) => isFolder)
 }
 
-/** As `isFolder`, for files and folders. */
+/** Like `isFolder`, for files and folders. */
 export function exists(path: string): Promise<boolean> {
   return isSo(path, () => true)
 }

@@ -19,7 +19,7 @@ export const folderPasswords = {
     return passwords.get('/') ?? ''
   },
 
-  /** As `of`, for the header `Password`. */
+  /** Like `of`, for the header `Password`. */
   headerOf(path: string): string {
     return headerText(folderPasswords.of(path))
   },

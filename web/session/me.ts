@@ -48,7 +48,7 @@ export function signIn(fields: {
   return signInBy(() => post('/api/auth/session', fields))
 }
 
-/** As `signIn`, where `open` opens the session. */
+/** Like `signIn`, where `open` opens the session. */
 export async function signInBy(open: () => Promise<unknown>): Promise<void> {
   await open()
   await queryClient.refetchQueries({ queryKey: keys.me }, { throwOnError: true })

@@ -81,7 +81,7 @@ export function resolveConflict(upload: Upload, choice: ConflictChoice, toAll: b
   for (const each of conflictsLike(upload, toAll)) resolve(each, choice)
 }
 
-/** As `resolveConflict`, but takes them from the list. */
+/** Like `resolveConflict`, but takes them from the list. */
 export function cancelConflict(upload: Upload, all: boolean): void {
   conflictsLike(upload, all).forEach(cancel)
 }

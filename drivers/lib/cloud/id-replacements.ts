@@ -169,8 +169,8 @@ export class IdReplacements {
   }
 
   /**
-   * As `run`, but `publish` gives the item its place. Only for vendors whose folders can have two entries of one name.
-   * If it rejects, it is settled later whether the item is in its place.
+   * Like `run`, but `publish` gives the item its place. Only for vendors whose folders can have two entries of one
+   * name. If it rejects, it is settled later whether the item is in its place.
    */
   async publish<T>(replacement: IdReplacement, publish: () => Promise<T>): Promise<T> {
     await this.#supersede(replacement)

@@ -86,7 +86,7 @@ const maxAnswer = 16 * 1024 * 1024
 /** Maximum characters of a response that are looked at to see whether it is a page. */
 const maxMarkup = 200
 const markupStart = /^\s*</
-/** As `markupStart`, for answers that may begin with any byte. */
+/** Like `markupStart`, for answers that may begin with any byte. */
 const documentStart = /^\s*<(?:!doctype|html|head|title|body)\b/i
 /** Milliseconds that `close` waits for a running renewal: a token that the server has replaced must be stored. */
 const closeTimeout = 5000
@@ -112,7 +112,7 @@ export class ApiClient<Secret = never> {
   }
 
   /**
-   * As `call`, for an answer with a long list, to which the keys `path` lead. Yields its items while they arrive, and
+   * Like `call`, for an answer with a long list, to which the keys `path` lead. Yields its items while they arrive, and
    * returns the answer with an empty list in its place. An answer whose list has items is judged when it is complete.
    */
   async *items(call: ApiCall, path: readonly string[]): AsyncGenerator<readonly unknown[], ApiAnswer> {

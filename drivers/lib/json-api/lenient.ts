@@ -4,8 +4,8 @@
  */
 
 /**
- * As `JSON.parse`, but integers of more than 15 digits become texts: some servers send ids as numbers, which would lose
- * digits. Throws `SyntaxError`.
+ * Like `JSON.parse`, but integers of more than 15 digits become texts: some servers send ids as numbers, which would
+ * lose digits. Throws `SyntaxError`.
  */
 export function parseJson(text: string): unknown {
   if (!/\d{16}/.test(text)) return JSON.parse(text)

@@ -25,7 +25,7 @@ interface RenewalOptions<Secret> {
   readonly store: (secret: Secret, issued: number) => Promise<void>
   /** Reads what is stored now, maybe by another node. Absent: only this process stores anything. */
   readonly stored?: () => Promise<StoredSecret<Secret> | undefined>
-  /** As `DriverState.exclusively`. Absent: no other node renews. */
+  /** Like `DriverState.exclusively`. Absent: no other node renews. */
   readonly exclusively?: (work: () => Promise<Secret>) => Promise<Secret>
   /** Stores that the server has refused a renewal; undefined: it has not. */
   readonly storeRefusal?: ((refusal: RefusedRenewal | undefined) => Promise<void>) | undefined

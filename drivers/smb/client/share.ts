@@ -175,7 +175,7 @@ export class Share {
     return this.connection.requestParsed(createRequest({ path, ...opening[purpose] }), parseCreate)
   }
 
-  /** As `open`, and also queries the attributes. */
+  /** Like `open`, and also queries the attributes. */
   async openWithFacts(path: string, purpose: OpenPurpose): Promise<{ readonly id: FileId; readonly facts: FileFacts }> {
     const [created, queried] = this.connection.send([
       createRequest({ path, ...opening[purpose] }),

@@ -264,7 +264,7 @@ export function checkHeaders<S extends z.ZodType>(
   )
 }
 
-/** As `checkHeaders`, for the headers of a request. */
+/** Like `checkHeaders`, for the headers of a request. */
 export function checkHeadersOf<S extends z.ZodType>(schema: S, request: IncomingMessage): z.output<S> {
   const { headers, rawHeaders } = request
   // Node joins or drops the values of a header that occurs more than once.
@@ -411,7 +411,7 @@ export const timeValue = z.iso
   .refine((time) => time.getUTCFullYear() <= 9999, 'must be a time such as 2030-12-31T23:59:59Z')
   .meta({ wire: { type: 'string', format: 'date-time' }, example: '2030-12-31T23:59:59Z' })
 
-/** As `timeValue`, or null for none. Undefined if absent. */
+/** Like `timeValue`, or null for none. Undefined if absent. */
 export const optionalTime = z
   .union([timeValue, z.null()], { error: 'must be a time such as 2030-12-31T23:59:59Z, or null' })
   .optional()

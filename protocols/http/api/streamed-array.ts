@@ -68,7 +68,7 @@ export class StreamedArray<Item extends object> {
     return part
   }
 
-  /** As `#part`, with the offsets of the items. */
+  /** Like `#part`, with the offsets of the items. */
   #partOfItems(from: number, cache: SerializedParts): SerializedPart {
     const cached = cache.get(from)
     if (cached?.offsets) return cached

@@ -56,7 +56,7 @@ export interface VisitorPath {
 }
 
 /**
- * As `openShare`, for a path of the API that `pathInShare` knows. `code`: that of the share. Rejects with the
+ * Like `openShare`, for a path of the API that `pathInShare` knows. `code`: that of the share. Rejects with the
  * errors for visitors.
  */
 export async function openForVisitor(

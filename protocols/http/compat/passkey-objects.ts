@@ -192,7 +192,7 @@ export function siteOf(api: HttpApi, request: IncomingMessage): PasskeySite {
   return site
 }
 
-/** As `siteOf`. Undefined where that throws. */
+/** Like `siteOf`. Undefined where that throws. */
 export function siteIfOn(api: HttpApi, request: IncomingMessage): PasskeySite | undefined {
   const { config, settings } = api.gateway
   if (!settings.bool('webauthn_login_enabled')) return undefined

@@ -18,7 +18,7 @@ function atEndOf(group: SettingGroup, rows: SettingRows): SettingDefinition[] {
   return inGroup(group, rows, { inForce: false })
 }
 
-/** As `atEndOf`, for settings before one of the core. */
+/** Like `atEndOf`, for settings before one of the core. */
 function before(key: string, group: SettingGroup, rows: SettingRows): SettingDefinition[] {
   return inGroup(group, rows, { inForce: false, before: key })
 }

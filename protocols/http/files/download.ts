@@ -169,7 +169,7 @@ const shareDownload = {
     { status: 429, description: 'The network of the client has sent too many wrong codes.', types: page },
   ].sort((one, other) => one.status - other.status),
 } as const
-/** As `shareDownload`, for uploads. */
+/** Like `shareDownload`, for uploads. */
 const toShare = {
   tag: 'Shares',
   access: 'anybody',

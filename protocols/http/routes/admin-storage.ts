@@ -321,7 +321,7 @@ function withConfigurationErrors<T>(work: () => Promise<T>): Promise<T> {
   return withResponses(responses, work)
 }
 
-/** As `withConfigurationErrors`, and maps `StorageNotStarted` to code 500. */
+/** Like `withConfigurationErrors`, and maps `StorageNotStarted` to code 500. */
 async function withStartErrors(work: () => Promise<unknown>): Promise<void> {
   try {
     await withConfigurationErrors(work)

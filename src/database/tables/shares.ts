@@ -90,9 +90,10 @@ export interface ShareVisitRows {
   /** Whether the visitor is in a visit that began within the last `time` milliseconds. */
   isIn(shareId: string, visitor: Visitor, time: number): Promise<boolean>
   /**
-   * As `isIn`; begins a visit otherwise, and counts it, if the share may have one more. Undefined if it may not. In
-   * one transaction, so that of concurrent calls none passes the limit. While 10,000 visits of a share are stored,
-   * or 100,000 of one with a limit, further ones are counted and not stored: each request then begins another one.
+   * Resolves to 'in' if `isIn`. Otherwise begins a visit and counts it; undefined if the share may have no more. One
+   * transaction does all this, so that concurrent calls never exceed the limit. While 10,000 visits of a share are
+   * stored (100,000 where the share has a limit), more visits are counted but not stored: each request is then a
+   * visit.
    */
   enter(shareId: string, visitor: Visitor, time: number): Promise<'begun' | 'in' | undefined>
   /** Deletes the visits that began more than `time` milliseconds ago. */

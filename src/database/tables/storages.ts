@@ -43,8 +43,8 @@ export interface StorageRows {
   insert(row: New<StorageRow>): Promise<StorageRow> // `exists` for a taken mount path
   update(id: number, changes: Partial<New<StorageRow>>): Promise<StorageRow>
   /**
-   * As `update`. Moves the properties, attributes and folders at and below `from` to `to`, where they replace others,
-   * in the same transaction. Neither path is within the other.
+   * Updates the row, and moves the properties, attributes and folders at and below `from` to `to` in the same
+   * transaction. They replace those at `to`. Neither path is within the other.
    */
   updateAndMove(id: number, changes: Partial<New<StorageRow>>, from: Path, to: Path): Promise<StorageRow>
   delete(id: number): Promise<boolean>

@@ -170,8 +170,8 @@ export function isHidden(principal: Principal, path: Path, folder: Rule | undefi
 }
 
 /**
- * As `isHidden`, for a user without the permission to see hidden entries. The first `skipped` segments below the rule's
- * folder are not checked. A path that takes too long to match is hidden.
+ * Like `isHidden`, for a user without the permission to see hidden entries. The first `skipped` segments below the
+ * rule's folder are not checked. A path that takes too long to match is hidden.
  */
 export function hidesSegmentOf(rule: Rule, path: Path, skipped = 0): boolean {
   const names = segmentsOf(within(rule.path, path) ?? path)

@@ -118,8 +118,8 @@ export function isInspection(action: Action): action is Inspection {
 }
 
 /**
- * Decides on one action: the first of `steps` that has a verdict gives it, and what none refuses is allowed. Allocates
- * nothing.
+ * Decides whether the principal may do the action at the path. The first step that has a verdict gives it. An action
+ * that no step refuses is allowed. Allocates nothing.
  */
 export function judge(principal: Principal, action: Action, path: Path, rules: Ruling, password?: string): Verdict {
   const asked = isInspection(action) ? stepsOfInspections : steps
@@ -127,8 +127,8 @@ export function judge(principal: Principal, action: Action, path: Path, rules: R
 }
 
 /**
- * As `judge`, for those members of `folder` that no rule hides and that have no grants of their own. `rule`: the one
- * that applies to the folder; `granted`: what the grants say at the folder.
+ * Decides whether the principal may do the action at any one member of the folder that no rule hides and that has no
+ * grant of its own. `rule`: the rule that applies to the folder. `granted`: what the grants say at the folder.
  */
 export function judgeOtherMembers(
   principal: Principal,
@@ -143,8 +143,8 @@ export function judgeOtherMembers(
 }
 
 /**
- * As `judgeOtherMembers`, of what is refused for every member. Each one with grants of its own must be judged by
- * itself.
+ * Returns a refusal that holds for every member of the folder, whatever its own grants say; otherwise 'allow', and
+ * then each member with a grant of its own must be judged by itself. Parameters are those of `judgeOtherMembers`.
  */
 export function judgeEveryMember(
   principal: Principal,
@@ -159,12 +159,12 @@ export function judgeEveryMember(
   return firstVerdict(stepsOfAnyMember, principal, action, childOf(folder, 'any'), ruling, password) ?? 'allow'
 }
 
-/** Whether any grant applies to the principal. None does to a signed URL, which its signature permits. */
+/** Whether grants apply to the principal. They do not apply to administrators and to signed URLs. */
 export function isSubjectToGrants({ accountRole: role, onlyPath }: Principal): boolean {
   return role !== 'admin' && onlyPath === undefined
 }
 
-/** As `judge`, by its first steps alone: the credential, and what the grants do not let the principal see. */
+/** Asks only the first steps of `judge`: the credential, and whether the grants let the principal see the path. */
 export function judgeSight(
   principal: Principal,
   action: Action,
@@ -182,8 +182,8 @@ export function judgeSight(
 }
 
 /**
- * Whether the grants allow the right; undefined if none mentions it, so that a permission decides. `fromAbove`: the
- * right is needed from a grant above the path too.
+ * Whether the grants allow the right; undefined if none mentions it, so that a permission decides. `fromAbove`: a
+ * grant above the path must allow the right.
  */
 export function grantsRight(right: Right, granted: GrantedPath, fromAbove: boolean): boolean | undefined {
   // Every right needs `see`. Folders above a grant are listed, so that the user can reach it, without this right.
@@ -197,8 +197,8 @@ export function grantsRight(right: Right, granted: GrantedPath, fromAbove: boole
 export const creating: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'rename to', 'receive', 'lock'])
 
 /**
- * What a verdict says to the client; undefined for 'allow'. `isParentHidden`: whether reading the parent folder of the
- * path is 'hidden'. `makes`: false if the action is about what exists already.
+ * Returns the error that a client gets for a verdict; undefined for 'allow'. `isParentHidden`: whether reading the
+ * parent folder of the path is 'hidden'. `makes`: false if the entry exists already.
  */
 export function refusalOf(
   verdict: Verdict,
@@ -210,8 +210,8 @@ export function refusalOf(
   // A path that the principal does not see is refused like one whose parent folder is missing.
   if (verdict === 'not_found' && makes && creating.has(action)) return { code: 'parent_missing' }
   if (verdict === 'denied' && action === 'refresh') return { code: verdict, detail: 'refresh_denied' }
-  const tellsOfParent = verdict === 'hidden' && creating.has(action) && isParentHidden()
-  return { code: verdict, detail: tellsOfParent ? 'parent_hidden' : undefined }
+  const namesParent = verdict === 'hidden' && creating.has(action) && isParentHidden()
+  return { code: verdict, detail: namesParent ? 'parent_hidden' : undefined }
 }
 
 /** Returns the error for a verdict on a path below the path of the request. Undefined for 'allow'. */

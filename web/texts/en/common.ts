@@ -19,7 +19,7 @@ export default {
   sideBar: 'Side bar',
   remove: 'Remove',
   andMore,
-  /** As `andMore`, for languages that count people otherwise than things. */
+  /** Like `andMore`, for languages that count people otherwise than things. */
   andMorePeople: andMore,
   /** `1.5 kB, Jan 2, 2026`: facts of one thing, which are not of one kind. */
   facts: (facts: Items) => facts.filter(Boolean).join(', '),
