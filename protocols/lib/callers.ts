@@ -31,7 +31,7 @@ export function connectionOf(request: IncomingMessage): ClientConnection | undef
   if (call?.request !== request) return undefined
   const { protocol, user, address, since } = call
   return {
-    key: socket,
+    key: request,
     ...{ protocol, user, address },
     since: new Date(since),
     received: socket.bytesRead - call.received,

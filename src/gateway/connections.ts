@@ -4,7 +4,7 @@ import { GatewayError } from '../base/errors.js'
 
 /** A session of SFTP whose user has signed in, or a request of HTTP that is being answered. */
 export interface ClientConnection {
-  /** What stands for it as long as it exists: its socket. */
+  /** What stands for it as long as it exists: the session, or the request. */
   readonly key: object
   /** The name of the protocol. */
   readonly protocol: string

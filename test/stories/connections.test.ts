@@ -1,6 +1,6 @@
 /** Admins see who is connected, and end connections. */
 import { once } from 'node:events'
-import { request } from 'node:http'
+import { Agent, request, type IncomingMessage } from 'node:http'
 import ssh2 from 'ssh2'
 import t from 'tap'
 import { allPermissions } from '../../src/accounts/principal.js'
@@ -71,6 +71,30 @@ void t.test('SFTP sessions and running requests are listed, and ended', async (t
   for (const { id } of all) t.match(await call('/api/admin/connection/end', { id }), { code: 200 })
   await closed
   t.ok(await until(async () => (await listed()).length === 0))
+
+  // A proxy sends requests of different users by one connection.
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => agent.destroy())
+  const putAda = (name: string) =>
+    request(`${davUrl}${name}`, { method: 'PUT', agent, headers: { authorization: basic, 'content-length': '2' } })
+  const first = putAda('first')
+  first.write('1')
+  t.ok(await until(async () => (await listed()).length === 1))
+  const [{ id: earlier } = { id: '' }] = await listed()
+  first.end('2')
+  const [answer] = (await once(first, 'response')) as [IncomingMessage]
+  answer.resume()
+  await once(answer, 'end')
+  const second = putAda('second')
+  second.write('1')
+  t.ok(await until(async () => (await listed()).length === 1))
+  t.match(await call('/api/admin/connection/end', { id: earlier }), { code: 404 }, 'the next request is another one')
+  second.end('2')
+  const [stored] = (await once(second, 'response')) as [IncomingMessage]
+  t.equal(stored.statusCode, 201)
+  t.ok(second.reusedSocket)
+  stored.resume()
+  await call('/api/fs/remove', { dir: '/', names: ['first', 'second'] })
   t.match(await call('/api/admin/connection/end', { id: session?.id }), { code: 404 })
   t.match(await call('/api/fs/list', { path: '/' }), { data: { total: 0 } }, 'no upload is stored')
 })

@@ -50,7 +50,7 @@ export const adminConnectionEndpoints = [
     }),
     answer: ({ api: { gateway }, context }) => ({
       node: gateway.cluster.instance.name,
-      connections: gateway.connections.list(context.req.socket).map(connectionObject),
+      connections: gateway.connections.list(context.req).map(connectionObject),
     }),
   }),
 
