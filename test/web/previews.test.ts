@@ -195,6 +195,34 @@ void t.test('previews', { skip: withoutBrowser }, async (t) => {
     }),
   )
 
+  await t.test('a document stays when the server signs its link anew', async (t) => {
+    await site.call('/api/admin/setting/save', [{ key: 'link_expiration', value: '1' }])
+    await visit(t, site, { at: '/' }, async (page) => {
+      const read: string[] = []
+      const signs = new Set<string>()
+      page.on('request', (request) => {
+        if (request.url().includes('/book.epub?')) read.push(request.url())
+      })
+      page.on('response', (response) => {
+        if (!response.url().endsWith('/api/fs/get')) return
+        void response.json().then(({ data }: { data: { sign: string } }) => signs.add(data.sign))
+      })
+      await page.goto('/book.epub')
+      await previewOf(page, 'book.epub').getByRole('heading', { name: 'The first' }).waitFor()
+      const count = read.length
+      const isSignedAnew = async () => {
+        // The page asks again when it is shown again.
+        await page.evaluate(`document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`)
+        // The page has shown the answer before it asks once more.
+        return signs.size > 2
+      }
+      await eventually(t, isSignedAnew, true)
+      t.ok(count > 0)
+      t.equal(read.length, count, 'the file is not read again')
+    })
+    await site.call('/api/admin/setting/save', [{ key: 'link_expiration', value: '0' }])
+  })
+
   await t.test('a document that does not answer is removed', (t) =>
     visit(t, site, { at: '/book.epub', prepare: (page) => page.clock.install() }, async (page) => {
       await previewOf(page, 'book.epub').getByRole('heading', { name: 'The first' }).waitFor()

@@ -10,6 +10,7 @@ import { useSource } from '../entries/source.ts'
 import { isGuest, type Me } from '../session/me.ts'
 import { may } from '../session/permissions.ts'
 import { textsOf } from '../texts/texts.ts'
+import { useSteadyUrl } from './steady-url.ts'
 import { viewerOf, type Viewer } from './viewer.ts'
 import './file-page.css'
 
@@ -90,7 +91,7 @@ interface ContentProps {
 }
 
 function Content({ path, file }: ContentProps) {
-  const source = useSource().previewUrl(path, file.sign)
+  const source = useSteadyUrl(path, useSource().previewUrl(path, file.sign))
   const viewer = viewerOf(file)
   switch (viewer) {
     case 'image':

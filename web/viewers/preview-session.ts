@@ -37,17 +37,15 @@ export class PreviewSession {
           return
         }
         isLoaded = true
+        const timer = setInterval(() => this.#ping(), pingInterval)
+        signal.addEventListener('abort', () => clearInterval(timer))
         // The origin of the document is opaque: there is no other name for it.
         frame.contentWindow?.postMessage(null, '*', [port2])
         resolve()
       }
       frame.addEventListener('load', onLoad, { signal })
     })
-    const timer = setInterval(() => this.#ping(), pingInterval)
-    signal.addEventListener('abort', () => {
-      clearInterval(timer)
-      port1.close()
-    })
+    signal.addEventListener('abort', () => port1.close())
   }
 
   async send(order: Order, transferred: readonly Transferable[] = []): Promise<void> {
