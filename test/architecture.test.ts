@@ -269,7 +269,7 @@ void t.test('principals are made and widened by the accounts and by signed URLs 
   ])
   // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner checks of
   // tasks, shares and uploads. The accounts and the imports compare the role of an account.
-  t.same(filesWith(/\brole [=!]==? /), [
+  t.same(filesWith(/[rR]ole [=!]==? /), [
     'protocols/http/api/register.ts',
     'src/accounts/accounts.ts',
     'src/accounts/admission.ts',

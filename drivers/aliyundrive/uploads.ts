@@ -30,10 +30,10 @@ interface AliyundriveUploadsOptions {
   readonly partLength: (size: number) => number
 }
 
-/** A file to be uploaded, and where. */
+/** A file to upload, and its place. */
 export interface UploadedFile extends FilePlace {
   readonly size: number
-  /** Undefined: it can only be sent, not be asked for. */
+  /** Undefined if the content cannot be read again for its hashes: it is then sent, and never found by its hash. */
   readonly source: Source | undefined
   readonly modified: Date | undefined
 }

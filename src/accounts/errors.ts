@@ -43,7 +43,10 @@ export function sessionRevoked(why: Revocation): GatewayError {
   return new GatewayError('unauthenticated', why)
 }
 
-/** Clients drop a session on `unauthenticated`: one whose user can set up two-step verification is needed for that. */
+/**
+ * Clients drop their session on `unauthenticated`. A session whose user has to set up two-step verification gets
+ * another error, because that is done with this session.
+ */
 export function refusedSession(detail: AdmissionRefusal): GatewayError {
   return detail === 'two_step_set_up_required' ? notAdmitted(detail) : sessionRevoked({ detail })
 }

@@ -197,12 +197,15 @@ export class Principal implements Omit<PrincipalFacts, 'permissions' | 'groups'>
     this.signal = facts.signal
   }
 
-  /** The role of the user, or that of an admin by one of its groups. No group makes the guest an admin. */
+  /** The role that decides what the principal may do: `accountRole`, but 'general' for a visitor of a share. */
   get role(): Role {
     return this.share === undefined ? this.accountRole : 'general'
   }
 
-  /** The role of the account: `role`, but for a visitor of a share the role of the share's creator. */
+  /**
+   * The role of the user, or 'admin' if one of its groups makes it an admin. No group makes the guest an admin. For a
+   * visitor of a share: the role of the share's creator.
+   */
   get accountRole(): Role {
     return this.membership.isAdmin && this.ownRole !== 'guest' ? 'admin' : this.ownRole
   }

@@ -351,6 +351,8 @@ export class TreeError extends GatewayError {
     super(first.error.code, {
       ...context,
       reason: count === 1 ? first.error.reason : `${first.error.reason} (and ${count - 1} more)`,
+      detail: first.error.detail,
+      subject: first.error.subject,
       retryAfter: first.error.retryAfter,
       cause: first.error,
     })

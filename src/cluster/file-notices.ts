@@ -61,7 +61,7 @@ export class FileNotices {
     await this.shared.notify([text])
   }
 
-  /** `handle` gets the requests of other nodes to the one that does the duty. */
+  /** `handle` gets what other nodes `request` for the duty. Only the node that does the duty acts on it. */
   onRequest(duty: string, handle: (request: unknown) => void): void {
     this.#handlers.set(duty, handle)
   }

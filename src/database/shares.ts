@@ -158,8 +158,9 @@ export class ShareRootsTable extends PathTable<ShareRoot> {
 }
 
 /**
- * Transactions of shares at a time. Those of one share wait for the same row: each would hold a connection meanwhile,
- * and strangers could make so many of them wait that none is left, for the heartbeat of the node either.
+ * Maximum number of transactions of shares at a time. The transactions of one share wait for the same row, and each
+ * holds a connection while it waits. Without this limit, visitors could take all connections, and the node could not
+ * even store its heartbeat.
  */
 const maxTransactions = 4
 

@@ -221,7 +221,7 @@ export class Storage {
 
   /**
    * The entries of a folder in pages, in any order. Memory use does not grow with the folder if the driver has
-   * `revision`. `refresh`: does not use the cached listing.
+   * `folderRevision`. `refresh`: does not use the cached listing.
    */
   async *pages(
     path: Path,
@@ -317,7 +317,7 @@ export class Storage {
   /** The path without symlinks, and the entry at it, in one call of the driver if possible. */
   async look(path: Path, options: CallOptions = {}): Promise<LookupResult> {
     const driver = this.#driver
-    // Without `revision`, `stat` may find the entry in a cached listing.
+    // Without `folderRevision`, `stat` may find the entry in a cached listing.
     const canLook = driver.can('folderRevision') && driver.can('look')
     const look = await undefinedIfUnsupported(canLook && driver.look(path, options))
     if (!look) return lookBySteps(this, path, options)

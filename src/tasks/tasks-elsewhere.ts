@@ -33,7 +33,7 @@ export class TasksElsewhere {
   #wake: () => void = () => undefined
   #unsubscribe: (() => void) | undefined
 
-  /** `ofOthers`: reads nothing where no other node uses the database. */
+  /** `ofOthers` runs its work only while another node uses the database. */
   constructor(
     private readonly store: Pick<Store, 'tasks' | 'relaxed' | 'onForeignChange'>,
     private readonly ofOthers: OfOthers,

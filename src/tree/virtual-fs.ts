@@ -142,7 +142,7 @@ export class VirtualFs {
 
   /**
    * The entries of a folder in pages, in any order. Memory use does not grow with a folder of a driver that has
-   * `revision`.
+   * `folderRevision`.
    */
   pages(path: Path, options: AccessOptions = {}): AsyncGenerator<readonly Entry[]> {
     const folder = () => this.#access.resolveAndAuthorize('list', path, options)

@@ -23,16 +23,16 @@ export const put: Command = async (webdavRequest) => {
   })
 }
 
-/**
- * Whether the entry has this modification time, up to the coarsest resolution of any backend. A backend that stores no
- * times, or not all, has another one.
- */
+/** Whether the entry has this modification time, to within `allowedDifference`. */
 function isStored(modified: Date, entry: Entry): boolean {
-  return Math.abs(entry.modified.getTime() - modified.getTime()) < coarsestStep
+  return Math.abs(entry.modified.getTime() - modified.getTime()) < allowedDifference
 }
 
-/** The coarsest resolution of backends' times, in milliseconds. */
-const coarsestStep = 2000
+/**
+ * Milliseconds between the time that a client asks for and the stored one, up to which the time counts as stored. FAT
+ * stores times in steps of two seconds. A coarser one is not acknowledged, so that the client may set it again.
+ */
+const allowedDifference = 2000
 
 export const mkcol: Command = async ({ request, response, fs, path, change }) => {
   if (hasBody(request)) throw new WebdavError('mkcol_body')

@@ -216,7 +216,8 @@ export function refusalOf(
 
 /** Returns the error for a verdict on a path below the path of the request. Undefined for 'allow'. */
 export function refusalBelow(verdict: Verdict): PolicyRefusal | undefined {
-  return verdict === 'allow' ? undefined : { ...refusedBelow, code: verdict }
+  if (verdict === 'allow') return undefined
+  return verdict === 'denied' ? refusedBelow : { code: verdict }
 }
 
 /**
