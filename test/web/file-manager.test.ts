@@ -54,6 +54,19 @@ async function axeInBothSchemes(t: Test, page: Page, what: string): Promise<void
   }
 }
 
+/** Drops a new file of the desktop on a row, and waits until it is uploaded. */
+async function dropFile(page: Page, to: Locator, file: string, over?: () => Promise<unknown>): Promise<void> {
+  await writeFile(file, 'desktop')
+  const session = await page.context().newCDPSession(page)
+  const [x, y] = await middleOf(to)
+  const data = { items: [], files: [file], dragOperationsMask: 1 }
+  for (const type of ['dragEnter', 'dragOver'] as const)
+    await session.send('Input.dispatchDragEvent', { type, x, y, data })
+  await over?.()
+  await session.send('Input.dispatchDragEvent', { type: 'drop', x, y, data })
+  await page.getByRole('region', { name: 'Uploads' }).getByText('Uploaded', { exact: true }).waitFor()
+}
+
 void t.test('rows are dragged onto folders and onto the path', options, async (t) => {
   const site = await startSite(t)
   await make(site, 'a/b/', 'a/c/', 'a/1.txt', 'a/2.txt', 'a/3.txt')
@@ -147,17 +160,9 @@ void t.test('rows are dragged onto folders and onto the path', options, async (t
 
   await t.test('files of the desktop are uploaded to the folder that they are dropped on', async (t) => {
     const local = join(t.testdir(), 'from the desktop.txt')
-    await writeFile(local, 'desktop')
     await visit(t, site, {}, async (page) => {
       await rowOf(page, 'x').waitFor()
-      const session = await page.context().newCDPSession(page)
-      const [x, y] = await middleOf(rowOf(page, 'x'))
-      const data = { items: [], files: [local], dragOperationsMask: 1 }
-      for (const type of ['dragEnter', 'dragOver'] as const)
-        await session.send('Input.dispatchDragEvent', { type, x, y, data })
-      await page.getByText('Drop to upload to “x”').waitFor()
-      await session.send('Input.dispatchDragEvent', { type: 'drop', x, y, data })
-      await page.getByRole('region', { name: 'Uploads' }).getByText('Uploaded', { exact: true }).waitFor()
+      await dropFile(page, rowOf(page, 'x'), local, () => page.getByText('Drop to upload to “x”').waitFor())
       t.ok((await namesIn(site, 'x')).includes('from the desktop.txt'))
     })
   })
@@ -283,6 +288,28 @@ void t.test('the background has a menu, by the mouse and by keys', options, asyn
     await page.mouse.click(...(await belowRows(page)), { button: 'right' })
     await menu.getByRole('menuitemcheckbox', { name: 'Tiles' }).click()
     await page.locator('.tile').first().waitFor()
+  })
+})
+
+void t.test('a drag whose row has left the page moves nothing at the next drop', options, async (t) => {
+  const site = await startSite(t)
+  await make(site, 'a/', '1.txt')
+  await visit(t, site, {}, async (page) => {
+    await rowOf(page, 'a').waitFor()
+    const moves: string[] = []
+    page.on('request', (request) => {
+      if (request.url().endsWith('/api/fs/move')) moves.push(request.url())
+    })
+    // The row goes before the drag ends: the page gets no `dragend`.
+    await page.evaluate(`{
+      const row = [...document.querySelectorAll('[data-index]')].find((each) => each.textContent.includes('1.txt'))
+      const dataTransfer = new DataTransfer()
+      row.dispatchEvent(new DragEvent('dragstart', { dataTransfer, bubbles: true, cancelable: true }))
+    }`)
+    await dropFile(page, rowOf(page, 'a'), join(t.testdir(), 'new.txt'))
+    t.ok((await namesIn(site, 'a')).includes('new.txt'))
+    t.strictSame(moves, [])
+    t.ok((await namesIn(site, '')).includes('1.txt'))
   })
 })
 

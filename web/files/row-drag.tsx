@@ -14,6 +14,9 @@ const texts = textsOf('files')
 /** The type of what is dragged: no other page takes it. */
 const type = 'application/x-entries'
 
+/** The drag whose listeners are active. */
+let current = new AbortController()
+
 /** Pixels between the pointer and what it drags. */
 const distance = 12
 
@@ -51,7 +54,9 @@ export function useRowDrag(rights: Pick<Rights, 'move' | 'copy'>): RowDrag {
 
 /** Marks the folders that are dragged over, until the drag ends, and transfers the entries if it ends on one. */
 function followDrag(chosen: Chosen, rights: Pick<Rights, 'move' | 'copy'>): void {
-  const dragging = new AbortController()
+  // The `dragend` of a row that has left the page meanwhile does not reach the document.
+  current.abort()
+  const dragging = (current = new AbortController())
   const { signal } = dragging
   let marked: HTMLElement | undefined
   const mark = (target?: HTMLElement, state?: 'taken' | 'refused') => {
@@ -73,10 +78,11 @@ function followDrag(chosen: Chosen, rights: Pick<Rights, 'move' | 'copy'>): void
     return writable.get(to) === true
   }
   const follow = (event: DragEvent): { readonly to: string; readonly kind: TransferKind } | undefined => {
+    if (event.dataTransfer?.types.includes(type) !== true) return undefined
     const target = event.target instanceof Element ? event.target.closest<HTMLElement>('[data-folder]') : null
     const to = target?.dataset.folder
     const kind = kindOf(event, rights)
-    if (target === null || to === undefined || event.dataTransfer === null) {
+    if (target === null || to === undefined) {
       mark()
       return undefined
     }
