@@ -3,6 +3,7 @@ import { mkdir, utimes, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
+import sharp from 'sharp'
 import t from 'tap'
 import { tone } from './documents.js'
 import { button, rowOf, startSite, visit } from './site.js'
@@ -11,12 +12,19 @@ const target = fileURLToPath(new URL('../../../docs/images/', import.meta.url))
 
 const screens = { wide: { width: 1100, height: 640 }, narrow: { width: 390, height: 700 } } as const
 
-/** A picture of the sea. `sun`: how high it is, from 0 to 1. */
+/** A picture of the sea, as SVG. `sun`: how high it is, from 0 to 1. */
 function sea(sky: string, sun: number): string {
   const wave = (y: number, color: string) => `<path fill="${color}" d="M0 ${y}q40-12 80 0t80 0 80 0 80 0V240H0z"/>`
   return `<svg xmlns="http://www.w3.org/2000/svg" width="320" height="240"><rect width="320" height="240" fill="${sky}"/>
 <circle cx="${60 + 180 * sun}" cy="${140 - 90 * sun}" r="26" fill="#ffe9a8"/>
 ${wave(150, '#4f8fb8')}${wave(175, '#356f99')}${wave(200, '#22527a')}</svg>`
+}
+
+/** The same as a photo has it: JPEG of 3,200 × 2,400 pixels. */
+function photo(sky: string, sun: number): Promise<Buffer> {
+  return sharp(Buffer.from(sea(sky, sun)), { density: 720 })
+    .jpeg()
+    .toBuffer()
 }
 
 const log = `# Log of the harbour
@@ -55,13 +63,13 @@ export function heightAt(time: Date, from: Tide, to: Tide): number {
 const contents: Readonly<Record<string, string | Buffer>> = {
   'Charts/entrance.svg': sea('#dfe7ef', 0.1),
   'Crew/list.txt': 'list',
-  'Photos/dawn.svg': sea('#f3b7a4', 0.1),
-  'Photos/morning.svg': sea('#a9d3ee', 0.5),
-  'Photos/noon.svg': sea('#6db4e8', 1),
-  'Photos/afternoon.svg': sea('#8fc1e6', 0.8),
-  'Photos/evening.svg': sea('#f0946c', 0.2),
-  'Photos/night.svg': sea('#25304f', 0.9),
-  'Photos/Regatta/start.svg': sea('#a9d3ee', 0.4),
+  'Photos/dawn.jpg': await photo('#f3b7a4', 0.1),
+  'Photos/morning.jpg': await photo('#a9d3ee', 0.5),
+  'Photos/noon.jpg': await photo('#6db4e8', 1),
+  'Photos/afternoon.jpg': await photo('#8fc1e6', 0.8),
+  'Photos/evening.jpg': await photo('#f0946c', 0.2),
+  'Photos/night.jpg': await photo('#25304f', 0.9),
+  'Photos/Regatta/start.jpg': await photo('#a9d3ee', 0.4),
   'Photos/harbour film.mp4': Buffer.alloc(84_300_000),
   'Photos/names of the boats.txt': 'Annabel',
   'fog horn.wav': tone(120),
@@ -82,9 +90,14 @@ const pictures: Readonly<Record<string, { readonly at: string; readonly story: (
     at: '/Photos',
     story: async (page) => {
       await button(page, 'Show as tiles').click()
-      await rowOf(page, 'noon.svg').locator('img').waitFor()
-      await page.waitForLoadState('networkidle')
+      await page.waitForFunction(
+        `[...document.querySelectorAll('.thumbnail img')].filter(({ complete }) => complete).length === 6`,
+      )
     },
+  },
+  viewer: {
+    at: '/Photos/evening.jpg',
+    story: (page) => page.getByRole('img', { name: 'evening.jpg' }).waitFor(),
   },
   text: {
     at: '/tides.ts',
