@@ -429,8 +429,13 @@ void t.test('a folder is usable at 360 pixels, in dark colors and as tiles', { s
   for (const name of ['a.txt', 'b.txt', 'a rather long name of a file that does not fit.txt'])
     await served.put(`/${name}`, 'x')
   await signIn(page, 'admin', adminPassword)
-  for (const view of ['Show as tiles', 'Show as a list']) {
-    await button(page, view).click()
+  for (const view of ['tiles', 'list']) {
+    await button(page, 'More').click()
+    await page.getByRole('menuitemcheckbox', { name: 'Tiles' }).click()
+    await page
+      .locator('.tile')
+      .first()
+      .waitFor({ state: view === 'tiles' ? 'visible' : 'detached' })
     await row(page, 'b\\.txt').getByRole('checkbox').check({ force: true })
     t.same(await axeViolations(page), [], view)
     t.ok(

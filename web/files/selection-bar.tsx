@@ -60,7 +60,7 @@ export function SelectionCount() {
 
 interface SelectionToolsProps {
   readonly actions: Actions
-  /** Opens the menu of the selected entries. */
+  /** Opens the menu of the selected entries, or of the folder if there are none. */
   readonly onMenu: (at: Point) => void
 }
 
@@ -79,17 +79,24 @@ export function SelectionTools({
       {(isBelow ? narrow : wide).map((action) => (
         <ActionButton key={action} actions={actions} action={action} Icon={icons[action]} />
       ))}
-      <button
-        type="button"
-        aria-haspopup="menu"
-        onClick={({ currentTarget }) => {
-          const { left, bottom } = currentTarget.getBoundingClientRect()
-          onMenu({ x: left, y: bottom })
-        }}
-      >
-        <Ellipsis aria-hidden size={16} />
-        <span class="text">{texts.files.more}</span>
-      </button>
+      <MoreButton onMenu={onMenu} />
     </div>
+  )
+}
+
+/** Opens the menu, which has every action. */
+export function MoreButton({ onMenu }: Pick<SelectionToolsProps, 'onMenu'>) {
+  return (
+    <button
+      type="button"
+      aria-haspopup="menu"
+      onClick={({ currentTarget }) => {
+        const { left, bottom } = currentTarget.getBoundingClientRect()
+        onMenu({ x: left, y: bottom })
+      }}
+    >
+      <Ellipsis aria-hidden size={16} />
+      <span class="text">{texts.files.more}</span>
+    </button>
   )
 }

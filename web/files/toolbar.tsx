@@ -6,7 +6,7 @@ import { UploadButtons } from '../uploads/upload-buttons.tsx'
 import { ActionButton } from './action-button.tsx'
 import type { Actions } from './actions.ts'
 import type { Point } from './file-grid.tsx'
-import { SelectionCount, SelectionTools, useBarBelow } from './selection-bar.tsx'
+import { MoreButton, SelectionCount, SelectionTools, useBarBelow } from './selection-bar.tsx'
 import { selection } from './selection.ts'
 import './toolbar.css'
 
@@ -24,7 +24,7 @@ interface ToolbarProps {
   readonly tiles: boolean
   readonly onTiles: (tiles: boolean) => void
   readonly onContains: (text: string) => void
-  /** Opens the menu of the selected entries. */
+  /** Opens the menu of the selected entries, or of the folder if there are none. */
   readonly onMenu: (at: Point) => void
 }
 
@@ -63,6 +63,7 @@ export function Toolbar(props: ToolbarProps) {
       >
         {tiles ? <List aria-hidden size={16} /> : <LayoutGrid aria-hidden size={16} />}
       </button>
+      {isBelow && count === 0 && <MoreButton onMenu={onMenu} />}
     </div>
   )
 }
