@@ -1,5 +1,4 @@
 /** The storages: their state, and the forms that create and change them. */
-import { useQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
@@ -11,14 +10,11 @@ import { Page } from '../components/page.tsx'
 import { change, useRows } from '../components/rows.ts'
 import { Table } from '../components/table.tsx'
 import { textsOf } from '../texts/texts.ts'
-import { faultText } from './driver-texts.ts'
 import { StorageForm } from './storage-form.tsx'
+import { StorageStatus } from './storage-status.tsx'
 import type { Storage } from './storage-values.ts'
 
 const texts = textsOf('common', 'files', 'admin')
-
-/** Milliseconds for which the answer of a backend is shown before it is asked again. */
-const checkedFor = 60_000
 
 export function StoragesPage() {
   const { data, error } = useRows(keys.storages, () => get('/api/admin/storage/list'))
@@ -39,7 +35,7 @@ export function StoragesPage() {
           columns={{
             [storages.path]: ({ mount_path: path }) => path,
             [storages.driver]: ({ driver }) => driver,
-            [storages.status]: (storage) => <Status storage={storage} />,
+            [storages.status]: (storage) => <StorageStatus storage={storage} />,
             // A setting hides it, and some backends do not tell.
             ...(data.content.some(({ mount_details: space }) => space) && { [storages.space]: spaceOf }),
             [storages.order]: ({ order }) => order,
@@ -66,36 +62,6 @@ export function StoragesPage() {
 
 function spaceOf({ mount_details: space }: Storage) {
   return space && texts.storages.free(formatSize(space.free_space), formatSize(space.total_space))
-}
-
-/** What the backend says now, and until then what the server knows: it asks backends once in a while. */
-function Status({ storage: { id, status, disabled, modified } }: { readonly storage: Storage }) {
-  const { states } = texts.storages
-  const { error, isSuccess } = useQuery({
-    // A storage that was changed, or has started, is asked anew.
-    queryKey: keys.storageCheck(id, modified, status),
-    queryFn: ({ signal }) => get('/api/admin/storage/check', { query: { id }, signal }),
-    enabled: !disabled,
-    staleTime: checkedFor,
-    refetchOnWindowFocus: false,
-  })
-  if (disabled) return <span class="muted">{states.disabled}</span>
-  if (error) return <span class="error">{faultText(error)}</span>
-  const warnings = /^work, but (.*)$/s.exec(status)?.[1]
-  if (warnings !== undefined) {
-    return (
-      <span>
-        {states.work} <span lang="en">({warnings})</span>
-      </span>
-    )
-  }
-  if (isSuccess || status === 'work') return <span>{states.work}</span>
-  if (status === '') return <span class="muted">{states.starting}</span>
-  return (
-    <span class="error" lang="en">
-      {status}
-    </span>
-  )
 }
 
 interface StorageActionsProps {

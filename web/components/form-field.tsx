@@ -45,8 +45,10 @@ export function FormField(props: FormFieldProps) {
     <div class={field.type === 'bool' ? 'field check' : 'field'}>
       {field.type === 'bool' && <Control {...props} describedBy={help} id={id} />}
       <label for={id} lang={label === undefined ? 'en' : undefined}>
-        {label ?? labelOf(field.name)}
-        {isMarked && <span aria-hidden> *</span>}
+        <span>
+          {label ?? labelOf(field.name)}
+          {isMarked && <span aria-hidden> *</span>}
+        </span>
       </label>
       {field.type !== 'bool' && <Control {...props} describedBy={help} id={id} />}
       {help !== undefined && (

@@ -123,7 +123,7 @@ export default function ContextMenu({ at, actions, tiles, onTiles, onClose }: Co
               <div
                 key={action}
                 {...api.getItemProps({ value: action, disabled: !actions.allows(action) })}
-                class="menu-item"
+                class={action === 'remove' ? 'menu-item dangerous' : 'menu-item'}
               >
                 {texts.files[action]}
               </div>

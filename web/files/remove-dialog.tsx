@@ -11,6 +11,7 @@ const texts = textsOf('files', 'changes')
 
 export function RemoveDialog({ path, names, onClose }: ChangeProps) {
   const batches = useBatches()
+  const only = names.length === 1 ? names[0] : undefined
   async function perform(): Promise<void> {
     const password = folderPasswords.of(path)
     await batches.send(names, [path], (some, signal) =>
@@ -20,8 +21,10 @@ export function RemoveDialog({ path, names, onClose }: ChangeProps) {
   }
   return (
     <Dialog title={texts.files.remove} action={texts.files.remove} dangerous onClose={onClose} onConfirm={perform}>
-      <p>{texts.changes.removeWarning(names.length)}</p>
-      <VirtualList label={texts.changes.selected} count={names.length} item={(index) => names[index]} />
+      <p>{only === undefined ? texts.changes.removeWarning(names.length) : texts.changes.removeOneWarning(only)}</p>
+      {only === undefined && (
+        <VirtualList label={texts.changes.selected} count={names.length} item={(index) => names[index]} />
+      )}
       {batches.done > 0 && <p role="status">{texts.changes.progress(batches.done, names.length)}</p>}
     </Dialog>
   )

@@ -27,7 +27,7 @@ export function TaskItem({ api, task }: TaskProps) {
         <span class="name" lang={task.subject === null ? 'en' : undefined}>
           {name}
         </span>
-        <span class="muted">{texts.tasks.states[state]}</span>
+        <span class={state === TaskState.failed ? 'error' : 'muted'}>{texts.tasks.states[state]}</span>
         {state === TaskState.running && (
           <>
             <progress aria-label={name} max={100} value={progress} />

@@ -9,8 +9,10 @@ export default {
     fileMade: (name: string) => `The file “${name}” is created.`,
     renamed: (from: string, to: string) => `“${from}” is now “${to}”.`,
     renamedMany: (count: number) => plural(count, { one: '# entry is renamed.', other: '# entries are renamed.' }),
+    removeOneWarning: (name: string) =>
+      `“${name}” will be deleted. If it is a folder, so will everything in it. This cannot be undone.`,
     removeWarning: (count: number) =>
-      `${plural(count, { one: 'This entry', other: 'These # entries' })} will be deleted, and folders with everything in them. This cannot be undone.`,
+      `These ${number(count)} entries will be deleted, folders with everything in them. This cannot be undone.`,
     removed: (count: number) => plural(count, { one: '# entry is deleted.', other: '# entries are deleted.' }),
     progress: (done: number, total: number) => `${number(done)} of ${number(total)} done`,
     folders: 'Folders',

@@ -10,10 +10,8 @@ export default {
     fileMade: (name) => `已创建文件“${name}”。`,
     renamed: (from, to) => `“${from}”已重命名为“${to}”。`,
     renamedMany: (count) => `已重命名 ${number(count)} 项。`,
-    removeWarning: (count) =>
-      count === 1
-        ? '将删除此项；如果是文件夹，其中的全部内容也会一并删除。此操作无法撤销。'
-        : `将删除这 ${number(count)} 项，文件夹会连同其中的全部内容一并删除。此操作无法撤销。`,
+    removeOneWarning: (name) => `将删除“${name}”；如果是文件夹，其中的全部内容也会一并删除。此操作无法撤销。`,
+    removeWarning: (count) => `将删除这 ${number(count)} 项，文件夹会连同其中的全部内容一并删除。此操作无法撤销。`,
     removed: (count) => `已删除 ${number(count)} 项。`,
     progress: (done, total) => `已完成 ${number(done)}/${number(total)}`,
     folders: '文件夹',

@@ -9,9 +9,10 @@ import { formatSize } from '../texts/format.ts'
 import { Page } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { textsOf } from '../texts/texts.ts'
-import { EventTable } from './event-table.tsx'
-import { auditAddress } from './filter.ts'
-import { TrafficChart } from './traffic-chart.tsx'
+import { EventTable } from '../audit/event-table.tsx'
+import { auditAddress } from '../audit/filter.ts'
+import { TrafficChart } from '../audit/traffic-chart.tsx'
+import { StorageStatus } from './storage-status.tsx'
 import './dashboard-page.css'
 
 const texts = textsOf('common', 'audit', 'tasks', 'admin')
@@ -78,7 +79,7 @@ function Storages({ storages }: { readonly storages: readonly Storage[] }) {
         keyOf={({ id }) => id}
         columns={{
           [words.path]: ({ mount_path: path }) => path,
-          [words.status]: (storage) => <Status storage={storage} />,
+          [words.status]: (storage) => <StorageStatus storage={storage} />,
           [words.space]: ({ usage }) => (usage ? <Space {...usage} /> : dashboard.noSpace),
         }}
       />
@@ -89,19 +90,12 @@ function Storages({ storages }: { readonly storages: readonly Storage[] }) {
   )
 }
 
-function Status({ storage: { status, disabled } }: { readonly storage: Storage }) {
-  const { states } = texts.storages
-  if (disabled) return <span class="muted">{states.disabled}</span>
-  if (status === 'work') return <span>{states.work}</span>
-  return status === '' ? <span class="muted">{states.starting}</span> : <span class="error">{status}</span>
-}
-
 function Space({ used_space: used, total_space: total }: NonNullable<Storage['usage']>) {
   const text = texts.storages.used(formatSize(used), formatSize(total))
   return (
-    <>
+    <span class="space-used">
       {total > 0 && <meter min={0} max={total} high={total * 0.9} value={used} aria-label={text} />} {text}
-    </>
+    </span>
   )
 }
 
