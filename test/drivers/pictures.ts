@@ -14,6 +14,16 @@ export function image(format: Format, width: number, height: number, background 
     .toBuffer()
 }
 
+/** An image as a camera makes them, of which no two parts are the same: a photo of 12 megapixels has some mebibytes. */
+export async function photo(format: 'jpeg' | 'png' | 'tiff', width: number, height: number): Promise<Buffer> {
+  const noise = { type: 'gaussian', mean: 128, sigma: 40 } as const
+  const grain = sharp({ create: { width: width >> 2, height: height >> 2, channels: 3, background: '#808080', noise } })
+  return sharp(await grain.png().toBuffer())
+    .resize(width, height)
+    .toFormat(format)
+    .toBuffer()
+}
+
 /** A JPEG with an EXIF orientation that rotates it by 90 degrees. */
 export function sideways(width: number, height: number): Promise<Buffer> {
   const background = { r: 30, g: 200, b: 30 }

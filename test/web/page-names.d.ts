@@ -40,6 +40,7 @@ declare class HTMLInputElement extends HTMLElement {
 declare class HTMLImageElement extends HTMLElement {
   readonly alt: string
   readonly naturalWidth: number
+  readonly naturalHeight: number
 }
 
 declare class HTMLCanvasElement extends HTMLElement {

@@ -1,6 +1,7 @@
 /** What the viewers read from files of others, and what they compute, without a browser. */
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
+import { photo } from '../drivers/pictures.js'
 import { consoleModule } from './console-modules.js'
 import { detailsOf, pngOf } from './documents.js'
 
@@ -284,6 +285,44 @@ void t.test('a picture is zoomed at a point, and never leaves its space', async 
     x: 750,
     y: -250,
   })
+})
+
+void t.test('a picture keeps its place when its size becomes known', async (t) => {
+  const space = { width: 500, height: 500 }
+  const zoom = <T>(expression: string) =>
+    evaluated<T>(
+      'picture/zoom.ts',
+      `(() => {
+        const before = { picture: m.guessedSize({ width: 1024, height: 512 }), space: ${JSON.stringify(space)}, turns: 0 }
+        const now = { ...before, picture: { width: 6000, height: 3000 } }
+        return ${expression}
+      })()`,
+    )
+  t.strictSame(await zoom('before.picture'), { width: 4096, height: 2048 })
+  t.strictSame(await zoom('m.resized(m.fitting, before, now)'), { scale: 1, x: 0, y: 0 })
+  t.strictSame(await zoom('m.resized({ scale: 2, x: 100, y: 0 }, before, now)'), { scale: 2, x: 100, y: 0 })
+  const own = 'm.scaled(m.fitting, 1 / m.fitOf(before), { x: 0, y: 0 }, before)'
+  t.match(await zoom(`m.resized(${own}, before, now)`), { scale: 12 }, 'one in its own size has that')
+})
+
+void t.test('the first bytes of a file say how large its picture is', async (t) => {
+  const evaluate = (bytes: Buffer, expression = 'm.dimensionsIn(whole)') =>
+    evaluated<unknown>(
+      'picture/dimensions.ts',
+      `(() => { const whole = bytes(${JSON.stringify(bytes.toString('base64'))}); return ${expression} })() ?? null`,
+    )
+  const jpeg = await photo('jpeg', 400, 300)
+  t.strictSame(await evaluate(jpeg), { width: 400, height: 300 })
+  t.strictSame(await evaluate(pngOf(70, 40, [0, 0, 0])), { width: 70, height: 40 })
+  t.equal(await evaluate(Buffer.from('GIF89a, of which the browser says how large it is')), null)
+  t.equal(await evaluate(Buffer.alloc(0)), null)
+  // Each way to cut it off, and each byte replaced.
+  const head = jpeg.subarray(0, 700)
+  await evaluate(head, 'whole.forEach((_, length) => m.dimensionsIn(whole.subarray(0, length)))')
+  await evaluate(
+    head,
+    'whole.forEach((_, at) => [0, 1, 255].forEach((value) => m.dimensionsIn(whole.with(at, value))))',
+  )
 })
 
 void t.test('the keys of the viewer are those of its page', async (t) => {

@@ -9,7 +9,7 @@ import { takeTurn } from './thumbnail-turns.ts'
 import './thumbnail.css'
 
 /** Images up to this size are their own thumbnail if the storage has none, in bytes. */
-const smallImage = 2 ** 20
+export const smallImage = 2 ** 20
 
 /** `folder`: the folder of the entry. */
 export function Thumbnail({ entry, folder }: { readonly entry: Entry; readonly folder: string }) {
@@ -75,7 +75,10 @@ function LazyPicture({ url, entry }: { readonly url: string; readonly entry: Ent
  * The URL of the thumbnail of a file; undefined if this server has none: others must not learn what is looked at.
  * `pixels`: what its longer side needs, 256 by default.
  */
-export function thumbnailUrl({ thumb, modified, size, unreadable }: Entry, pixels?: number): string | undefined {
+export function thumbnailUrl(
+  { thumb, modified, size, unreadable }: Pick<Entry, 'thumb' | 'modified' | 'size' | 'unreadable'>,
+  pixels?: number,
+): string | undefined {
   if (unreadable === true || thumb === '') return undefined
   const { pathname, search, searchParams } = new URL(thumb, document.baseURI)
   const isOurs = ['d', 'sd'].some((first) => pathname.startsWith(`${basePath}/${first}/`))

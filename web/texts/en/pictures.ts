@@ -20,6 +20,7 @@ export default {
     fullScreen: 'Full screen',
     leaveFullScreen: 'Leave full screen',
     position: (at: number, total: number) => `${number(at)} of ${number(total)}`,
+    arriving: 'Loading the original …',
     details: 'Details',
     dimensions: 'Dimensions',
     pixels: (width: number, height: number) => `${number(width)} × ${number(height)} pixels`,

@@ -21,6 +21,7 @@ export default {
     fullScreen: '全屏',
     leaveFullScreen: '退出全屏',
     position: (at, total) => `第 ${number(at)} 张，共 ${number(total)} 张`,
+    arriving: '正在加载原图…',
     details: '详细信息',
     dimensions: '尺寸',
     pixels: (width, height) => `${number(width)} × ${number(height)} 像素`,

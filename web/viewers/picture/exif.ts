@@ -4,6 +4,8 @@
  */
 
 export interface CameraDetails {
+  /** Whether width and height change places when it is shown. */
+  readonly isOnSide?: true | undefined
   /** When it was taken, by the clock of the camera: `2026-06-03T06:12:00`. */
   readonly taken?: string | undefined
   readonly camera?: string | undefined
@@ -30,6 +32,7 @@ const longestText = 200
 const tags = {
   make: 0x010f,
   model: 0x0110,
+  orientation: 0x0112,
   exifDirectory: 0x8769,
   gpsDirectory: 0x8825,
   exposureTime: 0x829a,
@@ -40,6 +43,9 @@ const tags = {
   lensModel: 0xa434,
 } as const
 const gpsTags = { latitudeRef: 1, latitude: 2, longitudeRef: 3, longitude: 4 } as const
+
+/** Orientations from this one on turn a picture by a quarter (TIFF 6.0, section 8). */
+const firstOnSide = 5
 
 /** Types of values, and how many bytes one has. */
 const types = { ascii: 2, short: 3, long: 4, rational: 5, utf8: 129 } as const
@@ -66,7 +72,9 @@ export function cameraDetailsIn(bytes: Uint8Array): CameraDetails {
   const main = directory(view.getUint32(4, isLittle))
   const exif = directory(numberOf(main, tags.exifDirectory))
   const [model, make] = [textOf(main, tags.model), textOf(main, tags.make)]
+  const isOnSide = (numberOf(main, tags.orientation) ?? 1) >= firstOnSide || undefined
   return {
+    isOnSide,
     taken: timeOf(textOf(exif, tags.dateTimeOriginal)),
     camera: model !== undefined && make !== undefined && !model.startsWith(make) ? `${make} ${model}` : (model ?? make),
     lens: textOf(exif, tags.lensModel),

@@ -7,6 +7,7 @@ import {
   Play,
   RotateCcw,
   RotateCw,
+  Shrink,
   ZoomIn,
   ZoomOut,
   type LucideIcon,
@@ -38,7 +39,7 @@ interface PictureBarProps extends PictureControls {
 
 export function PictureBar({ zoom, slideshow, fullScreen, showsDetails, toggleDetails, isZoomable }: PictureBarProps) {
   const { pictures } = texts
-  const { placement, fit } = zoom
+  const { placement, fit, isGuessed } = zoom
   return (
     <div class="picture-bar" role="toolbar" aria-label={pictures.tools}>
       {isZoomable && (
@@ -57,7 +58,7 @@ export function PictureBar({ zoom, slideshow, fullScreen, showsDetails, toggleDe
             title={texts.withNote(pictures.fit, '0')}
             onClick={zoom.fitAgain}
           >
-            {fit !== undefined && percent(fit * placement.scale)}
+            {isGuessed ? <Shrink aria-hidden size={20} /> : fit !== undefined && percent(fit * placement.scale)}
             <span class="for-screen-readers">{pictures.fit}</span>
           </button>
           <Tool label={pictures.larger} shortcut="+" Icon={ZoomIn} onClick={() => zoom.zoomBy(step)} />

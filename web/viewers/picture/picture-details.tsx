@@ -5,6 +5,7 @@ import { formatSize, formatTime } from '../../texts/format.ts'
 import { textsOf } from '../../texts/texts.ts'
 import { firstBytes } from '../bytes.ts'
 import type { ShownFile } from '../file-page.tsx'
+import { dimensionsIn } from './dimensions.ts'
 import { cameraDetailsIn, searchedBytes, type CameraDetails } from './exif.ts'
 import type { Size } from './zoom.ts'
 import './picture-details.css'
@@ -16,22 +17,23 @@ interface PictureDetailsProps {
   readonly file: ShownFile
   /** The URL of the file. */
   readonly source: string
-  /** Undefined until it is loaded. */
+  /** Undefined until it is loaded itself. */
   readonly picture: Size | undefined
 }
 
 export function PictureDetails({ path, file, source, picture }: PictureDetailsProps) {
-  const { data: camera, isPending } = useQuery({
+  const { data, isPending } = useQuery({
     queryKey: keys.pictureDetails(path),
-    queryFn: async ({ signal }) => cameraDetailsIn(await firstBytes(source, searchedBytes, signal)),
+    queryFn: async ({ signal }) => detailsIn(await firstBytes(source, searchedBytes, signal)),
     retry: false,
   })
   const { pictures, files } = texts
+  const size = picture ?? data?.size
   const facts: Readonly<Record<string, string | undefined>> = {
     [files.size]: formatSize(file.size),
-    [pictures.dimensions]: picture && pictures.pixels(picture.width, picture.height),
+    [pictures.dimensions]: size && pictures.pixels(size.width, size.height),
     [files.modified]: formatTime(file.modified),
-    ...(camera && factsOf(camera)),
+    ...(data && factsOf(data.camera)),
   }
   return (
     <aside class="picture-details" aria-label={pictures.details} aria-busy={isPending} tabIndex={0}>
@@ -50,6 +52,12 @@ export function PictureDetails({ path, file, source, picture }: PictureDetailsPr
       </dl>
     </aside>
   )
+}
+
+function detailsIn(bytes: Uint8Array): { readonly camera: CameraDetails; readonly size: Size | undefined } {
+  const [camera, stored] = [cameraDetailsIn(bytes), dimensionsIn(bytes)]
+  const size = stored && camera.isOnSide ? { width: stored.height, height: stored.width } : stored
+  return { camera, size }
 }
 
 function factsOf(camera: CameraDetails): Readonly<Record<string, string | undefined>> {

@@ -12,8 +12,10 @@ import { useFullScreen } from './full-screen.ts'
 import { useGestures } from './gestures.ts'
 import { PictureBar } from './picture-bar.tsx'
 import { PictureDetails } from './picture-details.tsx'
+import { PictureLayers } from './picture-layers.tsx'
 import { usePictureKeys } from './picture-keys.ts'
 import { usePreload } from './preload.ts'
+import { mayMove, previewOf, savesData } from './preview.ts'
 import { useSlideshow } from './slideshow.ts'
 import { useZoom } from './use-zoom.ts'
 import './picture-view.css'
@@ -27,6 +29,7 @@ interface PictureViewProps {
 
 export default function PictureView({ path, file }: PictureViewProps) {
   const source = useSteadyUrl(path, useSource().previewUrl(path, file.sign))
+  const preview = useSteadyUrl(path, previewOf(file) ?? '')
   const view = useRef<HTMLDivElement>(null)
   const stage = useRef<HTMLDivElement>(null)
   const { paths, at } = useSiblings(path, 'image')
@@ -35,7 +38,7 @@ export default function PictureView({ path, file }: PictureViewProps) {
   const [swiped, setSwiped] = useState(0)
   const [showsDetails, setShowsDetails] = useState(false)
   const zoom = useZoom(path, stage)
-  const { picture, placement, turns, fit } = zoom
+  const { picture, isGuessed, placement, turns, fit } = zoom
   const hasFailed = failed === path
   const isReady = hasFailed || picture !== undefined
 
@@ -82,12 +85,12 @@ export default function PictureView({ path, file }: PictureViewProps) {
           {hasFailed ? (
             <p class="loading">{texts.look.none}</p>
           ) : (
-            <img
-              key={source}
-              class="shown"
-              src={source}
-              alt={file.name}
-              draggable={false}
+            <PictureLayers
+              key={path}
+              name={file.name}
+              preview={preview}
+              source={source}
+              pixels={mayMove(file) ? Infinity : pixelsOf(zoom)}
               style={
                 picture && fit !== undefined
                   ? {
@@ -102,11 +105,8 @@ export default function PictureView({ path, file }: PictureViewProps) {
                     }
                   : undefined
               }
-              onLoad={({ currentTarget: { naturalWidth: width, naturalHeight: height } }) =>
-                // A drawing may have no size of its own.
-                zoom.onLoad(width > 0 && height > 0 ? { width, height } : { width: 512, height: 512 })
-              }
-              onError={() => setFailed(path)}
+              onLoad={zoom.onLoad}
+              onFail={() => setFailed(path)}
             />
           )}
         </div>
@@ -117,9 +117,21 @@ export default function PictureView({ path, file }: PictureViewProps) {
         {paths.length > 1 && at >= 0 && <p class="picture-position">{texts.pictures.position(at + 1, paths.length)}</p>}
         <PictureBar {...controls} isZoomable={picture !== undefined && !hasFailed} />
       </div>
-      {showsDetails && <PictureDetails path={path} file={file} source={source} picture={picture} />}
+      {showsDetails && (
+        <PictureDetails path={path} file={file} source={source} picture={isGuessed ? undefined : picture} />
+      )}
     </div>
   )
+}
+
+/** More pixels in each pixel of CSS are hardly seen. */
+const highestDensity = 2
+
+/** Pixels of the screen that the longer side of the picture fills; 0 if that is not known, or of no importance. */
+function pixelsOf({ picture, placement, fit }: ReturnType<typeof useZoom>): number {
+  if (!picture || fit === undefined || (placement.scale === 1 && savesData())) return 0
+  const density = Math.min(devicePixelRatio, highestDensity)
+  return Math.max(picture.width, picture.height) * fit * placement.scale * density
 }
 
 interface BesideProps {

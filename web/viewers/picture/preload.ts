@@ -1,14 +1,16 @@
-/** Loads the pictures that may be shown next: the two beside it, if they are not large. */
+/** Loads what is shown first of the pictures beside a picture: their previews, or the pictures if they are not large. */
 import { useEffect } from 'preact/hooks'
 import { queryClient } from '../../api/queries.ts'
 import { entryQuery } from '../../entries/folder.ts'
 import { useSource } from '../../entries/source.ts'
+import type { ShownFile } from '../file-page.tsx'
 import { loadEntry } from '../siblings.ts'
+import { previewOf, savesData } from './preview.ts'
 
 /** The largest file that is loaded before somebody asks for it, in bytes. */
 const largest = 12 * 2 ** 20
 
-/** `path`: undefined: none. `isReady`: whether the picture before it is loaded, which goes first. */
+/** `path`: undefined: none. `isReady`: whether the picture before it is shown, which goes first. */
 export function usePreload(path: string | undefined, isReady: boolean): void {
   const { previewUrl } = useSource()
   useEffect(() => {
@@ -16,21 +18,15 @@ export function usePreload(path: string | undefined, isReady: boolean): void {
     const image = new Image()
     let isNeeded = true
     void loadEntry(path).then(() => {
-      const file = queryClient.getQueryData<{ size: number; sign: string; unreadable?: true }>(
-        entryQuery(path).queryKey,
-      )
-      if (!isNeeded || !file || file.size > largest || file.unreadable === true) return
-      image.src = previewUrl(path, file.sign)
+      const file = queryClient.getQueryData<ShownFile>(entryQuery(path).queryKey)
+      if (!isNeeded || !file || file.unreadable === true) return
+      const preview = previewOf(file)
+      if (preview !== undefined) image.src = preview
+      else if (file.size <= largest) image.src = previewUrl(path, file.sign)
     })
     return () => {
       isNeeded = false
       image.src = ''
     }
   }, [path, isReady, previewUrl])
-}
-
-/** Whether the user wants few bytes to be loaded (Network Information API). */
-function savesData(): boolean {
-  const { connection } = navigator as { readonly connection?: { readonly saveData?: boolean } }
-  return connection?.saveData === true
 }

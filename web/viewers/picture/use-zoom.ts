@@ -1,12 +1,26 @@
 /** The placement of the picture of a path. That of another path begins anew. */
 import type { RefObject } from 'preact'
 import { useLayoutEffect, useState } from 'preact/hooks'
-import { closeUp, fitOf, fitting, moved, scaled, type Frame, type Placement, type Point, type Size } from './zoom.ts'
+import {
+  closeUp,
+  fitOf,
+  fitting,
+  guessedSize,
+  moved,
+  resized,
+  scaled,
+  type Frame,
+  type Placement,
+  type Point,
+  type Size,
+} from './zoom.ts'
 
 interface Shown {
   readonly path: string
-  /** Undefined until it is loaded. */
+  /** Undefined until it, or its preview, is loaded. */
   readonly picture?: Size
+  /** Whether only the preview is loaded. */
+  readonly isGuessed: boolean
   readonly placement: Placement
   /** Clockwise, in quarters. They are not reduced, so that a turn moves by the shortest way. */
   readonly turns: number
@@ -18,7 +32,7 @@ const center: Point = { x: 0, y: 0 }
 export function useZoom(path: string, stage: RefObject<HTMLElement>) {
   const [last, setLast] = useState<Shown>()
   const space = useSizeOf(stage)
-  const begin: Shown = { path, placement: fitting, turns: 0 }
+  const begin: Shown = { path, isGuessed: false, placement: fitting, turns: 0 }
   const shown = last?.path === path ? last : begin
   const frameOf = ({ picture, turns }: Shown): Frame | undefined => picture && space && { picture, space, turns }
   const change = (next: (shown: Shown, frame: Frame) => Partial<Shown>) =>
@@ -34,7 +48,14 @@ export function useZoom(path: string, stage: RefObject<HTMLElement>) {
     ...shown,
     /** How much of its own size the picture has when it fits; undefined until that is known. */
     fit: frame && fitOf(frame),
-    onLoad: (picture: Size) => setLast({ ...shown, picture }),
+    /** `size`: that of the picture, or of its preview. */
+    onLoad: (size: Size, isPreview: boolean) =>
+      setLast((last) => {
+        const shown = last?.path === path ? last : begin
+        const next = { ...shown, picture: isPreview ? guessedSize(size) : size, isGuessed: isPreview }
+        const [before, now] = [frameOf(shown), frameOf(next)]
+        return before && now ? { ...next, placement: resized(shown.placement, before, now) } : next
+      }),
     zoomBy: (factor: number, at = center) =>
       place((placement, frame) => scaled(placement, placement.scale * factor, at, frame)),
     moveBy: (by: Point) => place((placement, frame) => moved(placement, by, frame)),

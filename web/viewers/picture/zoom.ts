@@ -28,6 +28,9 @@ export interface Frame {
 /** All of the picture can be seen. */
 export const fitting: Placement = { scale: 1, x: 0, y: 0 }
 
+/** Pixels of the longer side of a picture of 12 megapixels. */
+const cameraSide = 4096
+
 /** How many times its own size a picture can have. */
 const largest = 8
 
@@ -35,6 +38,12 @@ const largest = 8
 export function fitOf({ picture, space, turns }: Frame): number {
   const { width, height } = turned(picture, turns)
   return Math.min(1, space.width / width, space.height / height)
+}
+
+/** The size that is assumed of a picture until it is loaded. `preview`: that of its preview, which has its proportions. */
+export function guessedSize(preview: Size): Size {
+  const factor = cameraSide / Math.max(preview.width, preview.height)
+  return { width: preview.width * factor, height: preview.height * factor }
 }
 
 /** The size of the picture if it is turned by these quarters. */
@@ -48,6 +57,12 @@ export function scaled(placement: Placement, scale: number, at: Point, frame: Fr
   const factor = next / placement.scale
   const { x, y } = placement
   return bounded({ scale: next, x: at.x - (at.x - x) * factor, y: at.y - (at.y - y) * factor }, frame)
+}
+
+/** The placement when another size of the picture becomes known: it shows the same part, and in its own size if it did. */
+export function resized(placement: Placement, before: Frame, now: Frame): Placement {
+  const isOwnSize = placement.scale > 1 && placement.scale === 1 / fitOf(before)
+  return scaled(placement, isOwnSize ? 1 / fitOf(now) : placement.scale, { x: 0, y: 0 }, now)
 }
 
 /** The placement moved by these pixels, as far as something of the picture is out of sight there. */
