@@ -1,10 +1,11 @@
 /**
- * A daemon of a package, as the checks of packages use it: until it is ready, over its three protocols, and until it
- * stops.
+ * A daemon of a package, as the checks of packages use it: until it is ready, over its three protocols, with a
+ * thumbnail, and until it stops.
  */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import sharp from 'sharp'
 import ssh2, { type SFTPWrapper } from 'ssh2'
 import { assert } from './assert.js'
 
@@ -47,18 +48,13 @@ export async function stop(daemon: ChildProcess, pid = daemon.pid): Promise<void
 }
 
 /** Rejects unless `admin` can upload a file by each protocol, and read it by another one. */
-export async function useProtocols({ url, sftpPort, password }: Ready): Promise<void> {
+export async function useProtocols(daemon: Ready): Promise<void> {
+  const { url, sftpPort, password } = daemon
   const authorization = `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`
   const dav = async (name: string, init: RequestInit = {}) =>
     (await fetch(`${url}/dav/${name}`, { ...init, headers: { authorization } })).text()
-  const answer = await fetch(`${url}/api/auth/login`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ username: 'admin', password }),
-  })
-  const { data } = (await answer.json()) as { data: { token: string } }
-  const headers = { Authorization: data.token, 'File-Path': '/by-http' }
-  await fetch(`${url}/api/fs/put`, { method: 'PUT', headers, body: 'by HTTP' })
+  const token = await signIn(daemon)
+  await put(daemon, token, '/by-http', 'by HTTP')
   assert((await dav('by-http')) === 'by HTTP', 'a file by HTTP, read by WebDAV')
   await dav('by-dav', { method: 'PUT', body: 'by WebDAV' })
   const client = new ssh2.Client()
@@ -76,4 +72,38 @@ export async function useProtocols({ url, sftpPort, password }: Ready): Promise<
   })
   client.end()
   assert((await dav('by-sftp')) === 'by SFTP', 'a file by SFTP, read by WebDAV')
+}
+
+/** Rejects unless it makes the thumbnail of a photo, by the process of its own that decodes images. */
+export async function useThumbnails(daemon: Ready): Promise<void> {
+  const token = await signIn(daemon)
+  const photo = { create: { width: 4000, height: 3000, channels: 3, background: '#1e60c8' } } as const
+  await put(daemon, token, '/photo.jpg', await sharp(photo).jpeg().toBuffer())
+  const { thumb } = await call<{ readonly thumb: string }>(daemon, '/api/fs/get', { path: '/photo.jpg' }, token)
+  const answer = await fetch(thumb)
+  const bytes = new Uint8Array(await answer.arrayBuffer())
+  const isPicture = answer.ok && answer.headers.get('Content-Type') === 'image/webp'
+  assert(
+    isPicture,
+    `a photo has a thumbnail: ${answer.status}${isPicture ? '' : ` ${new TextDecoder().decode(bytes)}`}`,
+  )
+  const { width, height } = await sharp(bytes).metadata()
+  assert(width === 256 && height === 192, 'which is 256 pixels wide')
+}
+
+async function signIn(daemon: Ready): Promise<string> {
+  const { password } = daemon
+  const { token } = await call<{ readonly token: string }>(daemon, '/api/auth/login', { username: 'admin', password })
+  return token
+}
+
+async function call<Data>({ url }: Ready, path: string, body: object, token = ''): Promise<Data> {
+  const headers = { 'Content-Type': 'application/json', Authorization: token }
+  const answer = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) })
+  return ((await answer.json()) as { readonly data: Data }).data
+}
+
+/** Uploads a file by the HTTP API. */
+async function put({ url }: Ready, token: string, path: string, body: string | Uint8Array): Promise<void> {
+  await fetch(`${url}/api/fs/put`, { method: 'PUT', headers: { Authorization: token, 'File-Path': path }, body })
 }

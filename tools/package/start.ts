@@ -4,15 +4,15 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isForeign, type Architecture } from './architectures.js'
-import { addresses, ready, stop } from './daemon.js'
+import { addresses, ready, stop, useThumbnails } from './daemon.js'
 import { run } from './run.js'
 
 /** Native modules that have a slower replacement, which would be used without a word. */
 const nativeParts = ['sqlite3', 'ssh2', 'sodium-native']
 
 /**
- * Rejects unless the program in the folder becomes ready, answers, uses its native modules, and stops with the status
- * 0.
+ * Rejects unless the program in the folder becomes ready, answers, uses its native modules, makes a thumbnail (which an
+ * emulated one cannot: it starts its own Node.js), and stops with the status 0.
  */
 export async function assertStarts(root: string, architecture: Architecture): Promise<void> {
   const main = join(root, 'dist', 'src', 'main.js')
@@ -32,7 +32,8 @@ export async function assertStarts(root: string, architecture: Architecture): Pr
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   try {
-    const { url } = await ready(daemon)
+    const isReady = await ready(daemon)
+    const { url } = isReady
     const { status } = await fetch(`${url}/readyz`)
     if (status !== 200) throw new Error(`/readyz has the status ${status}`)
     const report = await run(program, [...words, 'doctor', '--json', ...flags], { environment }).catch(
@@ -45,6 +46,7 @@ export async function assertStarts(root: string, architecture: Architecture): Pr
       if (findings.find(({ what }) => what === part)?.ok !== true)
         throw new Error(`the native part of ${part} is not used`)
     }
+    if (!isForeign(architecture)) await useThumbnails(isReady)
     await stop(daemon)
   } finally {
     daemon.kill('SIGKILL')

@@ -7,7 +7,7 @@ import { copyFile, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises
 import { basename, join } from 'node:path'
 import type { Architecture } from './architectures.js'
 import { assert } from './assert.js'
-import { addresses, ready, stop, useProtocols } from './daemon.js'
+import { addresses, ready, stop, useProtocols, useThumbnails } from './daemon.js'
 import { run } from './run.js'
 
 /** What an engine reads in the image to run it. */
@@ -167,6 +167,7 @@ async function use(
     const pid = await innermost(started.pid ?? 0)
     await check(await readFile(`/proc/${pid}/status`, 'utf8'), pid)
     await useProtocols({ ...at, password })
+    await useThumbnails({ ...at, password })
     await stop(started, pid)
   } finally {
     // Ending what waits for the daemon would leave it running.

@@ -11,7 +11,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { architectures, isForeign } from './architectures.js'
 import { assert } from './assert.js'
-import { addresses, ready, stop, useProtocols } from './daemon.js'
+import { addresses, ready, stop, useProtocols, useThumbnails } from './daemon.js'
 import { run } from './run.js'
 import { verifyImage } from './verify-image.js'
 
@@ -57,7 +57,9 @@ async function verifyArchive(system: System, archive: string): Promise<void> {
   const words = [...asAnn, `/opt/${folder}/bin/tidegate`, 'serve', '--data', '/home/ann/data', ...addresses]
   const daemon = system.start(...words)
   try {
-    await useProtocols(await ready(daemon))
+    const isReady = await ready(daemon)
+    await useProtocols(isReady)
+    await useThumbnails(isReady)
     await stop(daemon)
   } finally {
     daemon.kill('SIGKILL')
@@ -100,7 +102,9 @@ async function verifyDebianPackage(system: System, file: string): Promise<void> 
   assert(true, 'installed, and the unit is valid')
   const { daemon, heard } = await startUnit(system)
   try {
-    await useProtocols(await ready(daemon))
+    const isReady = await ready(daemon)
+    await useProtocols(isReady)
+    await useThumbnails(isReady)
     while (!(await heard()).includes('READY=1')) await wait(50)
     assert(true, 'the unit tells systemd that it is ready')
     await stop(daemon)
