@@ -27,15 +27,17 @@ function filledUp(grants: readonly Grant[]): readonly Grant[] {
   return [...grants, ...others]
 }
 
-interface BenchUser {
+export interface BenchUser {
   readonly id: number
+  readonly username: string
+  readonly password: string
   readonly token: string
   /** The header `Authorization` for WebDAV. */
   readonly basic: string
 }
 
 /** A user with these grants, signed in. The user may exist. */
-async function userWith(peer: Tidegate, username: string, grants: readonly Grant[]): Promise<BenchUser> {
+export async function userWith(peer: Tidegate, username: string, grants: readonly Grant[]): Promise<BenchUser> {
   const admin = await freshAdmin(peer)
   const find = async () => {
     const { content } = (await admin('/api/admin/user/list')) as {
@@ -50,11 +52,13 @@ async function userWith(peer: Tidegate, username: string, grants: readonly Grant
     : admin('/api/admin/user/update', { id: known, ...fields }))
   const { token } = (await peer.call('/api/auth/login', { username, password })) as { token: string }
   const basic = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
-  return { id: known ?? (await find()) ?? 0, token, basic }
+  return { id: known ?? (await find()) ?? 0, username, password, token, basic }
 }
 
 /** Makes what a row needs of each peer once. */
-function once<T>(make: (peer: Tidegate, bench: Bench) => Promise<T>): (peer: Tidegate, bench: Bench) => Promise<T> {
+export function once<T>(
+  make: (peer: Tidegate, bench: Bench) => Promise<T>,
+): (peer: Tidegate, bench: Bench) => Promise<T> {
   const made = new WeakMap<Tidegate, Promise<T>>()
   return (peer, bench) => {
     const all = made.get(peer) ?? make(peer, bench)

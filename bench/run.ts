@@ -41,6 +41,7 @@ import {
   tableLine,
   type Result,
 } from './table.js'
+import { thumbnailRows } from './thumbnails.js'
 import { transferRows } from './transfers.js'
 import { takeTurns, type Contender } from './turns.js'
 
@@ -52,6 +53,7 @@ const allRows: readonly Row[] = [
   ...searchRows,
   ...rightsRows,
   ...auditRows,
+  ...thumbnailRows,
   ...sftpRows,
   ...memoryRows,
   ...backendRows,

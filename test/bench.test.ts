@@ -71,6 +71,8 @@ const rows = [
         'wrk',
         'search',
         'rights',
+        'thumbnails',
+        'tiles',
         'sftp',
         'start',
         'copy',
