@@ -56,6 +56,8 @@ export const pages: Readonly<Record<string, Ready>> = {
   '/@manage/rules': table('Rules'),
   '/@manage/settings': (page, say) => page.getByRole('textbox', { name: say('Site title') }).waitFor(),
   '/@manage/settings?group=0': text('Replace the token'),
+  '/@manage/settings?group=7': (page, say) => page.getByLabel(say('Client ID')).waitFor(),
+  '/@manage/settings?group=8': (page, say) => page.getByLabel(say('Address of the directory')).waitFor(),
   '/@manage/settings?group=12': (page, say) => page.getByLabel(say('Days until events are deleted')).waitFor(),
   '/@manage/about': content(process.version),
   '/@manage/downloads': content('qBittorrent'),

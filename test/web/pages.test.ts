@@ -488,7 +488,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await page.getByRole('link', { name: 'Search is off. Turn it on.' }).click()
       await page.getByText('Search is off. Choose an index below').waitFor()
       const engine = page.getByRole('combobox', { name: 'Search index' })
-      const engines = ['database', 'database_non_full_text', 'none']
+      const engines = ['In the database', 'None: no search']
       await eventually(t, () => engine.getByRole('option').allTextContents(), engines)
       await engine.selectOption('database')
       await button(page, 'Save').click()

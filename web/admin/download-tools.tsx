@@ -8,7 +8,7 @@ import { FormField } from '../components/form-field.tsx'
 import { reporting } from '../components/notices.tsx'
 import { changed, useRows } from '../components/rows.ts'
 import { textsOf } from '../texts/texts.ts'
-import { settingLabel } from './settings.tsx'
+import { settingTexts } from './settings.tsx'
 
 const texts = textsOf('admin')
 
@@ -83,7 +83,7 @@ function ToolForm({ tool, rows }: { readonly tool: Tool; readonly rows: readonly
           <FormField
             key={key}
             field={{ name: key, type, options, help }}
-            label={settingLabel(key)}
+            {...settingTexts(key)}
             value={valueOf(key) ?? ''}
             onValue={(value) => setEdited((before) => ({ ...before, [key]: value }))}
           />

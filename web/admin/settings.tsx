@@ -10,7 +10,7 @@ import { report, reporting } from '../components/notices.tsx'
 import { useRows } from '../components/rows.ts'
 import { textFor, textsOf } from '../texts/texts.ts'
 
-const texts = textsOf('common', 'settings')
+const texts = textsOf('common', 'settings', 'settingHelp')
 
 type Setting = Data<'/api/admin/setting/list'>[number]
 
@@ -43,7 +43,7 @@ export function Settings({ group, wanted }: SettingsProps) {
     <FormField
       key={key}
       field={{ name: key, type, options, help }}
-      label={settingLabel(key)}
+      {...settingTexts(key)}
       value={edited[key] ?? value}
       isWanted={key === wanted}
       onValue={(value) => setEdited((before) => ({ ...before, [key]: value }))}
@@ -59,6 +59,7 @@ export function Settings({ group, wanted }: SettingsProps) {
   )
 }
 
-export function settingLabel(key: string): string | undefined {
-  return textFor(key, texts.settings.labels)
+/** The texts of a setting. A setting of a later version has none, and is shown in the server's words. */
+export function settingTexts(key: string) {
+  return { label: textFor(key, texts.settings.labels), help: textFor(key, texts.settingHelp) }
 }

@@ -1,7 +1,10 @@
 /** A field of a form that the API describes: settings, and the fields of storages. */
 import { useEffect, useId } from 'preact/hooks'
 import type { components } from '../api/schema.ts'
+import { textFor, textsOf } from '../texts/texts.ts'
 import './form-field.css'
+
+const texts = textsOf('choices')
 
 export interface FieldDescription {
   readonly name: string
@@ -80,7 +83,7 @@ function Control({ field, value, onValue, id, describedBy }: ControlProps) {
         <select {...attributes} value={value} onChange={(event) => onValue(event.currentTarget.value)}>
           {choicesOf(field, value).map((choice) => (
             <option key={choice} value={choice}>
-              {choice}
+              {choiceText(field.name, choice) ?? choice}
             </option>
           ))}
         </select>
@@ -110,12 +113,20 @@ function inputType({ type, secret }: FieldDescription): string {
   return secret === true ? 'password' : 'text'
 }
 
-/** Choices that the API lists for the sake of other clients, and that the server refuses. */
-const refusedChoices: Readonly<Record<string, readonly string[]>> = { search_index: ['bleve', 'meilisearch'] }
+function choiceText(field: string, choice: string): string | undefined {
+  const ofFields: Readonly<Record<string, Readonly<Record<string, string>>>> = texts.choices
+  return Object.hasOwn(ofFields, field) ? textFor(choice, ofFields[field] ?? {}) : undefined
+}
+
+/** Choices that the API lists for other clients: the server refuses them, or they are the same as another one. */
+const hiddenChoices: Readonly<Record<string, readonly string[]>> = {
+  search_index: ['bleve', 'meilisearch', 'database_non_full_text'],
+  sso_login_platform: ['Dingtalk'],
+}
 
 /** The choices of the field, with the present value if it is none of them. */
 function choicesOf({ name, options }: FieldDescription, value: string): readonly string[] {
-  const choices = options.split(',').filter((choice) => refusedChoices[name]?.includes(choice) !== true)
+  const choices = options.split(',').filter((choice) => hiddenChoices[name]?.includes(choice) !== true)
   return choices.includes(value) ? choices : [value, ...choices]
 }
 

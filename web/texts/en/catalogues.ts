@@ -24,5 +24,7 @@ export const catalogues = {
   drivers: () => import('./drivers.ts'),
   clouds: () => import('./clouds.ts'),
   settings: () => import('./settings.ts'),
+  settingHelp: () => import('./setting-help.ts'),
+  choices: () => import('./choices.ts'),
   import: () => import('./import.ts'),
 }

@@ -28,7 +28,7 @@ const order = {
     label: 'Order of listings',
     help: 'As the service lists a folder, if the storage has no order of its own.',
   },
-  order_direction: { label: 'Direction of listings', help: 'asc: upwards. desc: downwards.' },
+  order_direction: { label: 'Direction of listings', help: 'Upwards is from A to Z, or from small to large.' },
 }
 const quark = {
   cookie: {
@@ -93,7 +93,7 @@ export default {
         },
         drive_type: {
           label: 'Drive',
-          help: 'resource: the resource library. backup: the backup drive. default: the standard one of the account.',
+          help: 'Which of the drives of your account the storage shows.',
         },
         root_folder_id: {
           label: 'Folder',
@@ -101,7 +101,7 @@ export default {
         },
         remove_way: {
           label: 'Removed files',
-          help: 'trash: they go to the recycle bin of Aliyundrive. delete: they are gone.',
+          help: 'Whether they go to the recycle bin of Aliyundrive.',
         },
         ...order,
         client_id: {
@@ -114,7 +114,7 @@ export default {
           help: 'By the one below, if you have no application. It sees the tokens of your account.',
         },
         api_url_address: { label: 'Address of that service', help: 'The one at which you got the refresh token.' },
-        alipan_type: { label: 'Kind of sign-in', help: 'alipanTV if you signed in for televisions at that service.' },
+        alipan_type: { label: 'Kind of sign-in', help: '“For televisions” if you signed in that way at that service.' },
         oauth_token_url: { label: 'Other service', help: 'Renews tokens if the field above is off.' },
         rapid_upload: {
           label: 'Skip known files',

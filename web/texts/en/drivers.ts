@@ -134,7 +134,7 @@ export default {
         root_folder_path: { label: 'Folder of the share', help: 'What the storage shows. A dot is the whole share.' },
         protection: {
           label: 'Protection in transit',
-          help: 'What the server requires is always used. “signed” prevents changes, “encrypted” also reading.',
+          help: 'What the server requires is always used. “Signed” prevents changes, “Encrypted” also reading.',
         },
       },
     },
@@ -151,7 +151,10 @@ export default {
           help: 'The password of that account. With two-step verification, make an app password there.',
         },
         root_folder_path: { label: 'Folder on the server', help: 'What the storage shows, below the address.' },
-        vendor: { label: 'Kind of server', help: 'Leave it at other. The sign-in of SharePoint is not supported.' },
+        vendor: {
+          label: 'Kind of server',
+          help: 'Leave it at “Any other”. The sign-in of SharePoint is not supported.',
+        },
         tls_insecure_skip_verify: anyCertificate,
       },
     },
@@ -246,11 +249,11 @@ export default {
         },
         write_conflict_policy: {
           label: 'Where folders are changed',
-          help: 'For new folders, renaming and removing. “disabled”: not at all. “first”: in the first folder above.',
+          help: 'New folders, and what is renamed or removed, if several of the folders above have it.',
         },
         put_conflict_policy: {
           label: 'Where files are stored',
-          help: '“disabled”: none can be. “first”: in the first folder above. “quota”: where there is space.',
+          help: 'In which of the folders above new files are put. Files that exist stay where they are.',
         },
         read_conflict_policy: {
           label: 'Which copy is read',
@@ -277,7 +280,7 @@ export default {
         salt: { label: 'Second password', help: 'The “salt” of rclone. It may be empty; keep it as well.' },
         filename_encryption: {
           label: 'Names',
-          help: '“standard” encrypts them, “off” shows them. “obfuscate” only makes them hard to read.',
+          help: 'Whether the names of files are encrypted. “Hard to read” protects them little.',
         },
         directory_name_encryption: {
           label: 'Names of folders',
@@ -338,7 +341,7 @@ export default {
     },
     webdav_policy: {
       label: 'Downloads by WebDAV',
-      help: '302_redirect: from the storage itself. native_proxy: through this server. use_proxy_url: by the address below.',
+      help: 'From where clients get the files. The address of the download proxy is below.',
     },
     proxy_range: { label: 'Proxy ranges', help: 'For other gateways: here it does nothing.' },
     down_proxy_url: {
@@ -347,8 +350,8 @@ export default {
     },
     disable_proxy_sign: { label: 'No signature for the proxy', help: 'If your proxy does not check signatures.' },
     order_by: { label: 'Sort by', help: 'How folders are sorted for clients that do not sort. Empty: as it comes.' },
-    order_direction: { label: 'Direction', help: 'asc: upwards. desc: downwards.' },
-    extract_folder: { label: 'Folders', help: 'front: before the files. back: after them. Empty: among them.' },
+    order_direction: { label: 'Direction', help: 'Upwards is from A to Z, or from small to large.' },
+    extract_folder: { label: 'Folders', help: 'Where they stand in a listing. Empty: among the files.' },
     disable_index: { label: 'Leave out of the search', help: 'Its files are not found by searching.' },
     enable_sign: { label: 'Sign links', help: 'Links to its files need a signature, and end at some time.' },
   },

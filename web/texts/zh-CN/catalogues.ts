@@ -26,5 +26,7 @@ export const catalogues: Catalogues = {
   drivers: () => import('./drivers.ts'),
   clouds: () => import('./clouds.ts'),
   settings: () => import('./settings.ts'),
+  settingHelp: () => import('./setting-help.ts'),
+  choices: () => import('./choices.ts'),
   import: () => import('./import.ts'),
 }

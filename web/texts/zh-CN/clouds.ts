@@ -17,7 +17,7 @@ const entriesPerCall = { label: '每次请求的项数', help: '列出文件夹�
 const folder115 = { label: '文件夹', help: '文件夹在 115.com 的地址中 cid= 之后的数字。0 表示整个网盘。' }
 const order = {
   order_by: { label: '列表顺序', help: '如果存储没有设置排序方式，则使用网盘的这种顺序。' },
-  order_direction: { label: '列表方向', help: 'asc：升序；desc：降序。' },
+  order_direction: { label: '列表方向', help: '升序为从 A 到 Z，或从小到大。' },
 }
 const quark = {
   cookie: {
@@ -71,12 +71,12 @@ export default {
           label: '刷新令牌',
           help: '在 https://api.oplist.org 用阿里云盘登录后复制。只能使用一次，不能同时供其他程序使用。',
         },
-        drive_type: { label: '网盘', help: 'resource：资源库；backup：备份盘；default：账号的默认网盘。' },
+        drive_type: { label: '网盘', help: '显示账号的哪个网盘。' },
         root_folder_id: {
           label: '文件夹',
           help: '文件夹的 ID，在 alipan.com 的地址末尾。root 表示整个网盘。',
         },
-        remove_way: { label: '删除的文件', help: 'trash：移到阿里云盘的回收站；delete：直接删除。' },
+        remove_way: { label: '删除的文件', help: '是否移到阿里云盘的回收站。' },
         ...order,
         client_id: {
           label: '您的应用的 ID',
@@ -88,7 +88,7 @@ export default {
           help: '如果没有自己的应用，则使用下面的服务。该服务会看到您账号的令牌。',
         },
         api_url_address: { label: '该服务的地址', help: '您获取刷新令牌的服务。' },
-        alipan_type: { label: '登录类型', help: '如果您在该服务中使用电视端登录，请选择 alipanTV。' },
+        alipan_type: { label: '登录类型', help: '如果您在该服务中使用电视端登录，请选择“电视端”。' },
         oauth_token_url: { label: '其他服务', help: '关闭“通过服务刷新令牌”后，使用此服务刷新令牌。' },
         rapid_upload: {
           label: '秒传',

@@ -105,7 +105,7 @@ export default {
         root_folder_path: { label: '共享中的文件夹', help: '存储要显示的文件夹。一个点表示整个共享。' },
         protection: {
           label: '传输保护',
-          help: '服务器要求的保护始终会使用。“signed”可防止篡改，“encrypted”还可防止窃听。',
+          help: '服务器要求的保护始终会使用。“签名”可防止篡改，“加密”还可防止窃听。',
         },
       },
     },
@@ -116,7 +116,7 @@ export default {
         username,
         password: { label: '密码', help: '该账号的密码。如果账号启用了两步验证，请在对方网站创建应用密码。' },
         root_folder_path: { label: '服务器上的文件夹', help: '存储要显示的文件夹，从上面的地址算起。' },
-        vendor: { label: '服务器类型', help: '请保持 other。不支持 SharePoint 的登录方式。' },
+        vendor: { label: '服务器类型', help: '请保持“其他”。不支持 SharePoint 的登录方式。' },
         tls_insecure_skip_verify: anyCertificate,
       },
     },
@@ -181,11 +181,11 @@ export default {
         },
         write_conflict_policy: {
           label: '在哪里更改文件夹',
-          help: '适用于新建文件夹、重命名和删除。“disabled”：不允许；“first”：在上面的第一个文件夹中。',
+          help: '适用于新建文件夹、重命名和删除：当上面的多个文件夹都有该内容时，更改哪一个。',
         },
         put_conflict_policy: {
           label: '在哪里保存文件',
-          help: '“disabled”：不允许保存；“first”：在上面的第一个文件夹中；“quota”：在有空间的文件夹中。',
+          help: '新文件保存到上面的哪个文件夹。已有的文件仍在原来的位置。',
         },
         read_conflict_policy: {
           label: '读取哪个副本',
@@ -203,7 +203,7 @@ export default {
         salt: { label: '第二个密码', help: '即 rclone 的“salt”，可以留空。也请妥善保管。' },
         filename_encryption: {
           label: '名称',
-          help: '“standard”会加密，“off”不加密。“obfuscate”只是让名称难以辨认。',
+          help: '是否加密文件的名称。“混淆”只是让名称难以辨认。',
         },
         directory_name_encryption: {
           label: '文件夹名称',
@@ -255,7 +255,7 @@ export default {
     },
     webdav_policy: {
       label: '通过 WebDAV 下载的方式',
-      help: '302_redirect：直接从存储下载；native_proxy：通过本服务器；use_proxy_url：通过下面的地址。',
+      help: '客户端从哪里下载文件。下载代理的地址在下面填写。',
     },
     proxy_range: { label: '代理分段请求', help: '供其他网关使用，在这里不起作用。' },
     down_proxy_url: {
@@ -264,8 +264,8 @@ export default {
     },
     disable_proxy_sign: { label: '代理地址不签名', help: '如果您的代理不检查签名，请开启。' },
     order_by: { label: '排序方式', help: '供不会自行排序的客户端使用。留空则按原有顺序。' },
-    order_direction: { label: '排序方向', help: 'asc：升序；desc：降序。' },
-    extract_folder: { label: '文件夹的位置', help: 'front：在文件之前；back：在文件之后；留空：与文件混排。' },
+    order_direction: { label: '排序方向', help: '升序为从 A 到 Z，或从小到大。' },
+    extract_folder: { label: '文件夹的位置', help: '文件夹在列表中的位置。留空则与文件混排。' },
     disable_index: { label: '不加入搜索', help: '搜索时找不到其中的文件。' },
     enable_sign: { label: '链接签名', help: '指向其中文件的链接需要签名，并且会过期。' },
   },
