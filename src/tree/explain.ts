@@ -10,8 +10,7 @@ import {
   type Principal,
   type ProtocolFacts,
 } from '../accounts/principal.js'
-import type { EvidenceKind, ExplainedStep } from '../base/decision-steps.js'
-import { toGatewayError, type ErrorCode, type ErrorDetail } from '../base/errors.js'
+import { toGatewayError, type ErrorDetail } from '../base/errors.js'
 import { foldCase, isWithin, type Path } from '../base/path.js'
 import type { Right } from '../base/rights.js'
 import type { DriverDescription } from '../contract/driver-type.js'
@@ -19,6 +18,7 @@ import type { Grant } from '../database/tables/grants.js'
 import type { StorageRow } from '../database/tables/storages.js'
 import { explainAccess, type ExplainedAccess } from './decisions.js'
 import { shownElsewhere } from './denied-elsewhere.js'
+import { maxNotes, type Explained, type NamedGrant, type NamedNote, type ToldStep } from './explained.js'
 import type { Rule, Rules } from './folder-rules.js'
 import type { Grants } from './grants.js'
 import type { JudgedStep } from './policy/explanation.js'
@@ -47,32 +47,6 @@ export interface ExplainSources {
   readonly driverTypes: readonly DriverDescription[]
 }
 
-/** The evidence of one step, in words for admins. */
-export interface ToldStep {
-  readonly step: ExplainedStep
-  /** The kind of what the step looked at. */
-  readonly kind: EvidenceKind
-  /** The id of the grant or folder rule; null if the step looked at neither. */
-  readonly id: number | null
-  /** The user or group that has the grant: `user:3` or `group:2`. */
-  readonly subject: string | null
-  /** The path of the grant, the folder rule or the base folder; else the one that was asked. */
-  readonly path: Path
-  readonly text: string
-}
-
-export interface Explained {
-  readonly allowed: boolean
-  /** The code of the error that the user gets; of an account that cannot be used, the detail of that. */
-  readonly error: ErrorCode | ErrorDetail | null
-  readonly decidedBy: ToldStep
-  readonly steps: readonly (ToldStep & { readonly refused: boolean })[]
-  /** Facts that do not decide here: at most `maxNotes` of each kind. */
-  readonly notes: readonly string[]
-}
-
-const maxNotes = 20
-
 /** Throws `not_found` if there is no such user. */
 export function explain(sources: ExplainSources, question: ExplainQuestion): Explained {
   const { username, path, right, protocol, address } = question
@@ -80,12 +54,15 @@ export function explain(sources: ExplainSources, question: ExplainQuestion): Exp
   const access = explainAccess(sources, principal, right, path)
   const { refusal, decidedBy, steps } = access
   const words = new Words(sources, principal, access, path)
+  const facts = [...words.notes(right), ...(address === undefined ? words.networks() : [])]
   return {
     allowed: refusal === undefined,
     error: refusal === undefined ? null : (words.admissionRefusal ?? refusal.code),
     decidedBy: words.step(decidedBy),
     steps: steps.map((step) => ({ ...words.step(step), refused: step.refused })),
-    notes: [...words.notes(right), ...(address === undefined ? words.networks() : [])],
+    admin: !access.isSubjectToGrants,
+    notes: facts.map(({ text }) => text),
+    facts,
   }
 }
 
@@ -102,11 +79,8 @@ class Words {
   ) {}
 
   step(step: JudgedStep): ToldStep {
-    const {
-      kind,
-      rule,
-      grants: [grant],
-    } = step
+    const { kind, cause, right, rule, grants, permissions } = step
+    const [grant] = grants
     const subject = grant && (grant.userId === undefined ? `group:${grant.groupId}` : `user:${grant.userId}`)
     const path = kind === 'base' ? this.principal.base : (grant ?? rule)?.path
     return {
@@ -115,6 +89,11 @@ class Words {
       id: (grant ?? rule)?.id ?? null,
       subject: subject ?? null,
       path: path ?? this.path,
+      ...{ cause, right, permissions: bitsOf(permissions) },
+      grants: grants.slice(0, maxNotes).map((each) => this.#named(each)),
+      groups: (cause === 'permission' ? this.#givers(permissions) : [])
+        .slice(0, maxNotes)
+        .map((id) => this.#groupName(id)),
       text: this.#text(step),
     }
   }
@@ -126,11 +105,12 @@ class Words {
   }
 
   /** The checks that were left out because no address was given. */
-  networks(): readonly string[] {
+  networks(): readonly NamedNote[] {
     const { userId, username } = this.principal
     const networks = this.sources.accounts.users.get(userId)?.allowFrom ?? []
     if (networks.length === 0) return []
-    return [`no address was given, so it was not asked that ${username} may only come from ${networks.join(', ')}`]
+    const text = `no address was given, so it was not asked that ${username} may only come from ${networks.join(', ')}`
+    return [note('networks', text, { networks: [...networks] })]
   }
 
   #text(step: JudgedStep): string {
@@ -147,9 +127,9 @@ class Words {
         return `${protocol.name} needs ${needed}: ${username} ${refused ? 'lacks that' : 'has that'}`
       case 'base':
         return `${username} sees the folder ${base}${refused ? ', and nothing outside of it' : ''}`
-      case 'noGrant':
+      case 'no_grant':
         return this.#nothingMentions('see', 'the path is seen')
-      case 'notSeen':
+      case 'not_seen':
         return grants.length > 0
           ? `${byGrant} denies see: the path does not exist for ${username}`
           : this.#nothingMentions('see', `${username} sees only what is granted`)
@@ -158,25 +138,25 @@ class Words {
         return `only the way is seen, because ${grants.length > 0 ? `${byGrant} denies see` : 'no grant allows see'}`
       case 'grant':
         return `${byGrant} ${refused ? 'denies' : 'allows'} ${right}`
-      case 'grantedOnly':
+      case 'granted_only':
         return this.#nothingMentions(right, `${username} may only do what is granted`)
-      case 'folderOfGrant':
+      case 'folder_of_grant':
         return `${byGrant} allows ${right} below its folder; for the folder itself it must be allowed above`
       case 'permission':
         if (needed === '') return this.#nothingMentions(right, 'no permission is needed')
         if (refused) return this.#nothingMentions(right, `${username} lacks the permission ${needed}`)
         return this.#nothingMentions(right, `${username} has the permission ${needed}${this.#originOf(permissions)}`)
-      case 'ruleWithWrite':
+      case 'rule_with_write':
         return this.#nothingMentions(right, `${byRule} lets everybody write`)
       case 'hidden':
         return rule && refused ? `${byRule} hides the name` : 'no folder rule hides the name'
-      case 'readUsers':
+      case 'read_users':
         if (rule && refused) return `${byRule} names others who may read`
         return 'no folder rule excludes this reader'
       case 'password':
         if (rule && refused) return `${byRule} requires a password`
         return 'no folder password is required'
-      case 'writeUsers':
+      case 'write_users':
         if (rule && refused) return `${byRule} names others who may write`
         return 'no folder rule excludes this writer'
     }
@@ -189,21 +169,34 @@ class Words {
 
   /** The groups by which the user has permissions that are not its own. */
   #originOf(permissions: readonly Permission[]): string {
-    const { users, groups } = this.sources.accounts
-    const { userId, membership } = this.principal
-    const bits = permissions.reduce((sum, permission) => sum | permissionBits[permission], 0)
-    const missing = bits & ~(users.get(userId)?.permission ?? 0)
-    const givers = membership.groups.filter((id) => ((groups.get(id)?.permission ?? 0) & missing) !== 0)
+    const givers = this.#givers(permissions)
     return givers.length === 0
       ? ''
       : ` by ${givers.map((groupId) => nameOfSubject(this.sources.accounts, { groupId })).join(', ')}`
+  }
+
+  #givers(permissions: readonly Permission[]): readonly number[] {
+    const { users, groups } = this.sources.accounts
+    const { userId, membership } = this.principal
+    const missing = bitsOf(permissions) & ~(users.get(userId)?.permission ?? 0)
+    return membership.groups.filter((id) => ((groups.get(id)?.permission ?? 0) & missing) !== 0)
+  }
+
+  #named({ path, userId, groupId }: Grant): NamedGrant {
+    const { users } = this.sources.accounts
+    if (groupId !== undefined) return { path, user: null, group: this.#groupName(groupId) }
+    return { path, user: userId === undefined ? null : (users.get(userId)?.username ?? String(userId)), group: null }
+  }
+
+  #groupName(id: number): string {
+    return this.sources.accounts.groups.get(id)?.name ?? String(id)
   }
 
   #grantOf(grants: readonly Grant[]): string {
     return grantsInWords(grants, (grant) => nameOfSubject(this.sources.accounts, grant))
   }
 
-  notes(right: Right): readonly string[] {
+  notes(right: Right): readonly NamedNote[] {
     const { principal, path } = this
     const ofFolder = this.#ofFolder(right)
     if (!this.access.isSubjectToGrants) return ofFolder
@@ -218,24 +211,27 @@ class Words {
   }
 
   /** The differences if there is a folder at the path. No step knows whether there is one. */
-  #ofFolder(right: Right): readonly string[] {
+  #ofFolder(right: Right): readonly NamedNote[] {
     const { refusal, refusedPathBelow, mayList } = this.access
     if (refusal === undefined) {
       if (refusedPathBelow === undefined || !wholeFolders.has(right)) return []
-      return [`of a folder here ${right} is refused, because the grants at ${refusedPathBelow} do not allow it there`]
+      const text = `of a folder here ${right} is refused, because the grants at ${refusedPathBelow} do not allow it there`
+      return [note('folder_refused', text, { rights: [right], paths: [refusedPathBelow] })]
     }
-    return right === 'see' && mayList ? ['a folder here is seen: the rule that refuses is about files'] : []
+    if (right !== 'see' || !mayList) return []
+    return [note('folder_seen', 'a folder here is seen: the rule that refuses is about files')]
   }
 
-  #withoutEffect(grants: readonly Grant[]): readonly string[] {
+  #withoutEffect(grants: readonly Grant[]): readonly NamedNote[] {
     const { base } = this.principal
     const outside = grants.filter((grant) => !isWithin(base, grant.path) && !isWithin(grant.path, base))
-    return outside
-      .slice(0, maxNotes)
-      .map((grant) => `${this.#grantOf([grant])} has no effect: it is outside the base folder ${base}`)
+    return outside.slice(0, maxNotes).map((grant) => {
+      const text = `${this.#grantOf([grant])} has no effect: it is outside the base folder ${base}`
+      return note('outside_base', text, { grants: [this.#named(grant)], paths: [base] })
+    })
   }
 
-  #spellings(grants: readonly Grant[]): readonly string[] {
+  #spellings(grants: readonly Grant[]): readonly NamedNote[] {
     const asked = foldCase(this.path)
     const spellings = new Map<Path, Set<Path>>()
     for (const { path } of grants) {
@@ -246,23 +242,36 @@ class Words {
     return [...spellings.values()]
       .filter(({ size }) => size > 1)
       .slice(0, maxNotes)
-      .map((paths) => `where the storage ignores case, the grants at ${[...paths].join(' and ')} are of one path`)
+      .map((found) => {
+        const paths = [...found]
+        const text = `where the storage ignores case, the grants at ${paths.join(' and ')} are of one path`
+        return note('spellings', text, { paths })
+      })
   }
 
-  #elsewhere(denials: readonly Grant[]): readonly string[] {
+  #elsewhere(denials: readonly Grant[]): readonly NamedNote[] {
     const { grants, storages, driverTypes } = this.sources
     const { base } = this.principal
-    const notes: string[] = []
+    const notes: NamedNote[] = []
     for (const { grant, path, driver, mountPoint } of shownElsewhere(denials, grants, storages, driverTypes)) {
       if (!isWithin(base, path) && !isWithin(path, base)) continue
-      const denied = grant.deny.join(', ')
-      notes.push(
-        `${this.#grantOf([grant])} denies ${denied}, and the storage ${mountPoint} (${driver}) shows what is there at ${path} too`,
-      )
+      const text =
+        `${this.#grantOf([grant])} denies ${grant.deny.join(', ')}, and the storage ${mountPoint} (${driver}) shows ` +
+        `what is there at ${path} too`
+      const values = { rights: [...grant.deny], grants: [this.#named(grant)], paths: [mountPoint, path] }
+      notes.push(note('elsewhere', text, values))
       if (notes.length === maxNotes) break
     }
     return notes
   }
+}
+
+function note(name: NamedNote['name'], text: string, values: Partial<NamedNote> = {}): NamedNote {
+  return { name, rights: [], grants: [], paths: [], networks: [], ...values, text }
+}
+
+function bitsOf(permissions: readonly Permission[]): number {
+  return permissions.reduce((sum, permission) => sum | permissionBits[permission], 0)
 }
 
 /** The grants, the folder rule or the permissions that a step has looked at, in words for admins. */

@@ -59,8 +59,8 @@ table('the credential, the protocol and the base folder come first', [
 ])
 
 table('what is not seen is told by the grant that denies it', [
-  { grants: { '/a': '-see' }, do: 'read', at: '/a/b', by: 'notSeen user:1 /a', refusing: ['notSeen', 'notSeen'] },
-  { only: true, do: 'see', at: '/a', by: 'notSeen', refusing: ['notSeen'] },
+  { grants: { '/a': '-see' }, do: 'read', at: '/a/b', by: 'not_seen user:1 /a', refusing: ['not_seen', 'not_seen'] },
+  { only: true, do: 'see', at: '/a', by: 'not_seen', refusing: ['not_seen'] },
   { grants: { '/a': '-see', '/a/b': '+read' }, do: 'see', at: '/a', by: 'way user:1 /a/b' },
   { grants: { '/a': '-see', '/a/b': '+read' }, do: 'read', at: '/a', by: 'way user:1 /a', refusing: ['way'] },
   { only: true, do: 'see', at: '/', by: 'way' },
@@ -68,17 +68,17 @@ table('what is not seen is told by the grant that denies it', [
 
 table('a folder rule is told', [
   { rules: { '/a': { hide: 'b' } }, do: 'see', at: '/a/b', by: 'hidden', refusing: ['hidden'] },
-  { rules: { '/a': { readUsers: [7] } }, do: 'see', at: '/a/b', by: 'readUsers /a', refusing: ['readUsers'] },
+  { rules: { '/a': { readUsers: [7] } }, do: 'see', at: '/a/b', by: 'read_users /a', refusing: ['read_users'] },
   { rules: { '/a': { password: 'x' } }, do: 'see', at: '/a/b', by: 'password /a', refusing: ['password'] },
   {
     rules: { '/a': { writeUsers: [7] } },
     may: ['write'],
     do: 'write',
     at: '/a/b',
-    by: 'writeUsers /a',
-    refusing: ['writeUsers'],
+    by: 'write_users /a',
+    refusing: ['write_users'],
   },
-  { rules: { '/a': { write: true } }, do: 'write', at: '/a/b', by: 'ruleWithWrite /a' },
+  { rules: { '/a': { write: true } }, do: 'write', at: '/a/b', by: 'rule_with_write /a' },
   { rules: { '/a': { write: true } }, may: ['write'], do: 'write', at: '/a/b', by: 'permission' },
 ])
 
@@ -95,13 +95,13 @@ table('the right is told by the deciding grants, or else by the permission', [
     by: 'grant group:2 group:3 /a',
     refusing: ['grant'],
   },
-  { only: true, grants: { '/a': '+see' }, do: 'write', at: '/a', by: 'grantedOnly', refusing: ['grantedOnly'] },
+  { only: true, grants: { '/a': '+see' }, do: 'write', at: '/a', by: 'granted_only', refusing: ['granted_only'] },
   {
     grants: { '/a': '+remove' },
     do: 'remove',
     at: '/a',
-    by: 'folderOfGrant user:1 /a',
-    refusing: ['folderOfGrant'],
+    by: 'folder_of_grant user:1 /a',
+    refusing: ['folder_of_grant'],
   },
   { grants: { '/a': '+remove' }, may: ['remove'], do: 'remove', at: '/a', by: 'grant user:1 /a' },
   { grants: { '/a': '+remove' }, do: 'remove', at: '/a/b', by: 'grant user:1 /a' },
@@ -121,8 +121,8 @@ table('all steps that refuse are told, and the first decides', [
     rules: { '/a': { hide: 'b', readUsers: [7], writeUsers: [7] } },
     do: 'write',
     at: '/a/b',
-    by: 'notSeen user:1 /a',
-    refusing: ['notSeen', 'hidden', 'readUsers', 'notSeen', 'writeUsers'],
+    by: 'not_seen user:1 /a',
+    refusing: ['not_seen', 'hidden', 'read_users', 'not_seen', 'write_users'],
   },
 ])
 
@@ -149,5 +149,5 @@ void t.test('a step after the one that refuses names the grant that it looked at
   const path = p('/a')
   const { steps } = explainVerdict(principal({}), 'see', path, ruled({ grants: { '/a': '-see' } }, path))
   const looked = steps.filter(({ kind }) => kind === 'grant').map(told)
-  t.same(looked, ['notSeen user:1 /a', 'notSeen user:1 /a'])
+  t.same(looked, ['not_seen user:1 /a', 'not_seen user:1 /a'])
 })

@@ -329,6 +329,11 @@ void t.test('groups and grants', { skip: withoutBrowser }, async (t) => {
       await page.keyboard.press('Enter')
       await page.getByRole('heading', { name: 'Not allowed' }).waitFor()
       await page.getByText('Decided by').getByText('readers').waitFor()
+      await page
+        .getByText('“Add, replace and edit” is denied by the grant of the group readers at /private.')
+        .first()
+        .waitFor()
+      t.equal(await page.locator('main [lang=en]').count(), 0, 'every finding has a text')
       await page.getByRole('listitem').filter({ hasText: '(refused here)' }).first().waitFor()
       t.strictSame(await axeViolations(page), [])
       await page.getByRole('combobox', { name: 'What' }).selectOption('Read and download')

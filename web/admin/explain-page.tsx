@@ -1,7 +1,7 @@
 /** What a user may do with a file or folder, and why: the server's decision, step by step. */
 import { useState } from 'preact/hooks'
 import { useSearch } from 'wouter-preact'
-import { get, post, type Data } from '../api/client.ts'
+import { get, post } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
 import { Right } from '../api/schema.ts'
 import { reporting } from '../components/notices.tsx'
@@ -9,12 +9,12 @@ import { Page } from '../components/page.tsx'
 import { useRows } from '../components/rows.ts'
 import { FolderField } from '../files/folder-field.tsx'
 import { textsOf } from '../texts/texts.ts'
+import { decidingStep, findingText, noteText, type Answer } from './explanation.ts'
 import { rights } from './grants.ts'
 
 const texts = textsOf('common', 'accounts')
 
-type Answer = Data<'/api/admin/explain'>
-type Protocol = keyof typeof texts.explain.protocols
+type Protocol = Answer['protocol']
 
 /** The address of the page, with a question that is already entered. */
 export function addressOfQuestion(question: { readonly path?: string; readonly username?: string }): string {
@@ -36,7 +36,7 @@ export function ExplainPage() {
     event.preventDefault()
     setAnswer(undefined)
     const question = { username, path, right: action, protocol, ...(address !== '' && { address }) }
-    await reporting(post('/api/admin/explain', question).then(setAnswer))
+    await reporting(post('/api/admin/explain', question).then((answer) => setAnswer({ ...answer, protocol })))
   }
   return (
     <Page title={texts.pages.explain}>
@@ -89,27 +89,37 @@ export function ExplainPage() {
   )
 }
 
+/** What was found, in the words of the server if those of the console are missing. */
+function Found({ text, given }: { readonly text: string | undefined; readonly given: string }) {
+  return <span lang={text === undefined ? 'en' : undefined}>{text ?? given}</span>
+}
+
 function Explanation({ answer }: { readonly answer: Answer }) {
   const { explain } = texts
+  const deciding = decidingStep(answer)
   return (
     <>
       <h2>{answer.allowed ? explain.allowed : explain.refused}</h2>
-      <p>{explain.decidedBy(answer.decided_by.text)}</p>
+      <p>
+        {explain.decidedBy}
+        <Found text={findingText(answer, deciding)} given={deciding.text} />
+      </p>
       <h3>{explain.steps}</h3>
       <ol>
-        {answer.steps.map(({ text, refused }, index) => (
+        {answer.steps.map((step, index) => (
           <li key={index}>
-            <span lang="en">{text}</span> {refused && <strong>{explain.refusedHere}</strong>}
+            <Found text={findingText(answer, step)} given={step.text} />{' '}
+            {step.refused && <strong>{explain.refusedHere}</strong>}
           </li>
         ))}
       </ol>
-      {answer.notes.length > 0 && (
+      {answer.facts.length > 0 && (
         <>
           <h3>{explain.notes}</h3>
           <ul>
-            {answer.notes.map((note) => (
-              <li key={note} lang="en">
-                {note}
+            {answer.facts.map((note) => (
+              <li key={note.text}>
+                <Found text={noteText(note)} given={note.text} />
               </li>
             ))}
           </ul>

@@ -1,6 +1,13 @@
 /** Why a user may or may not do something at a path. An extension of this gateway, described in docs/api.md. */
 import { z } from 'zod'
-import { evidenceKinds, explainedSteps, type ExplainedStep } from '../../../src/base/decision-steps.js'
+import {
+  causes,
+  evidenceKinds,
+  explainedSteps,
+  noteNames,
+  type Cause,
+  type ExplainedStep,
+} from '../../../src/base/decision-steps.js'
 import { cleanPath } from '../../../src/base/path.js'
 import { plainAddress } from '../../../src/net/addresses.js'
 import { right } from '../api/grant-fields.js'
@@ -12,14 +19,43 @@ import { malformedPath, relativePath } from '../api/refusals.js'
 const stepNames = Object.keys(explainedSteps) as ExplainedStep[]
 const meanings = Object.entries(explainedSteps).map(([name, asks]) => `\`${name}\`: ${asks}`)
 
+const grantNamed = z
+  .object({
+    path: z.string(),
+    user: z.string().nullable().describe('The name of the user who has it, or null.'),
+    group: z.string().nullable().describe('The name of the group that has it, or null.'),
+  })
+  .meta({ id: 'NamedGrant' })
+
 const stepFields = {
   step: z.enum(stepNames).describe(`What is asked of the account. ${meanings.join('. ')}.`),
   kind: z.enum(evidenceKinds).describe('What it looked at.'),
   id: z.int().nullable().describe('Of the grant or folder rule.'),
   subject: z.string().nullable().describe('Whose grant it is.').meta({ example: 'group:2' }),
   path: z.string().describe('Of the grant, the folder rule or the base folder; else the one that was asked.'),
+  cause: z.enum(Object.keys(causes) as [Cause, ...Cause[]]).describe('What it found. The next fields belong to it.'),
+  right: right.describe('What it is about, which may be another right than the one that was asked.'),
+  grants: z.array(grantNamed).describe('Those that decide, 20 at most.'),
+  permissions: z.int().describe('Those that are needed, as the sum of their bits.'),
+  groups: z.array(z.string()).describe('The names of the groups by which the user has the permissions, 20 at most.'),
   text: z.string().describe('The same in words, for people.'),
 }
+
+const noteData = z
+  .object({
+    name: z.enum(noteNames),
+    rights: z.array(right),
+    grants: z.array(grantNamed),
+    paths: z
+      .array(z.string())
+      .describe(
+        'Of `folder_refused`: where it is refused. Of `outside_base`: the base folder. Of `spellings`: those of the ' +
+          'grants. Of `elsewhere`: the mount point of the storage, and the path there.',
+      ),
+    networks: z.array(z.string()).describe('From which the user may come.'),
+    text: z.string().describe('The same in words, for people.'),
+  })
+  .meta({ id: 'ExplainedNote' })
 
 const explanationData = z
   .object({
@@ -37,7 +73,9 @@ const explanationData = z
     steps: z
       .array(z.object({ ...stepFields, refused: z.boolean() }).meta({ id: 'ExplainedStep' }))
       .describe('All, in their order: also those after the one that decides.'),
+    admin: z.boolean().describe('Whether the user is an admin, to whom no grant applies.'),
     notes: z.array(z.string()).describe('What else to know, in words for people.'),
+    facts: z.array(noteData).describe('The notes, by their names and with their values.'),
   })
   .meta({ id: 'Explanation' })
 
@@ -80,8 +118,8 @@ export const adminExplainEndpoints = [
       if (from === undefined && address !== '') throw refused(wrongAddress)
       const question = { username, path: cleanPath(path), right: asked, protocol, address: from }
       const explained = await withResponses({ not_found: unknownUser }, () => gateway.explain(question))
-      const { decidedBy, steps, notes, ...answer } = explained
-      return { ...answer, decided_by: decidedBy, steps: [...steps], notes: [...notes] }
+      const { decidedBy, steps, notes, facts, ...answer } = explained
+      return { ...answer, decided_by: decidedBy, steps: [...steps], notes: [...notes], facts: [...facts] }
     },
   }),
 ]

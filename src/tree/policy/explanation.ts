@@ -3,7 +3,7 @@
  * depends on it.
  */
 import type { Permission, Principal } from '../../accounts/principal.js'
-import { explainedSteps, type EvidenceKind, type ExplainedStep } from '../../base/decision-steps.js'
+import { causes, explainedSteps, type Cause, type EvidenceKind, type ExplainedStep } from '../../base/decision-steps.js'
 import { isWithin, type Path } from '../../base/path.js'
 import type { Right } from '../../base/rights.js'
 import type { Rule } from '../folder-rules.js'
@@ -22,30 +22,6 @@ import {
   type Step,
   type Verdict,
 } from './one-path.js'
-
-/** The findings of the steps, each with the kind of evidence that the step looks at. */
-const kinds = {
-  credential: 'credential',
-  protocol: 'protocol',
-  base: 'base',
-  /** No grant mentions `see`, so that the path is seen. */
-  noGrant: 'grant',
-  notSeen: 'grant',
-  /** The path leads to a grant, and is seen without its content. */
-  way: 'grant',
-  hidden: 'hidden',
-  readUsers: 'rule',
-  password: 'rule',
-  grant: 'grant',
-  /** No grant mentions the right, without which the user has none. */
-  grantedOnly: 'grant',
-  /** A grant allows it here, and the right is needed from above. */
-  folderOfGrant: 'grant',
-  ruleWithWrite: 'rule',
-  permission: 'permission',
-  writeUsers: 'rule',
-} as const satisfies Readonly<Record<string, EvidenceKind>>
-export type Cause = keyof typeof kinds
 
 /** The evidence that a step looked at. */
 interface Evidence {
@@ -111,7 +87,7 @@ export function explainVerdict(principal: Principal, action: Action, path: Path,
     const refused = verdict !== undefined && verdict !== 'allow'
     const evidence = { right: askedRights[action], grants: [], rule: undefined, permissions: [] }
     const found = evidenceOf[step.name](question, refused)
-    const judged: JudgedStep = { ...evidence, ...found, step: step.name, kind: kinds[found.cause], refused }
+    const judged: JudgedStep = { ...evidence, ...found, step: step.name, kind: causes[found.cause], refused }
     return { name: step.name, verdict, judged }
   })
   const deciding =
@@ -129,10 +105,10 @@ const evidenceOf: Readonly<Record<ExplainedStep, (question: Question, refused: b
   base: () => ({ cause: 'base' }),
   sight: evidenceOfSight,
   'hidden names': ({ rules }) => ({ cause: 'hidden', rule: rules.atParent }),
-  readers: ({ action, rules }) => ({ cause: 'readUsers', rule: decidingRule(action, rules) }),
+  readers: ({ action, rules }) => ({ cause: 'read_users', rule: decidingRule(action, rules) }),
   password: ({ action, rules }) => ({ cause: 'password', rule: decidingRule(action, rules) }),
   right: evidenceOfRight,
-  writers: ({ action, rules }) => ({ cause: 'writeUsers', rule: decidingRule(action, rules) }),
+  writers: ({ action, rules }) => ({ cause: 'write_users', rule: decidingRule(action, rules) }),
 }
 
 function permissionsOfProtocol({ protocol: { permissions } }: Principal, action: Action): readonly Permission[] {
@@ -141,11 +117,11 @@ function permissionsOfProtocol({ protocol: { permissions } }: Principal, action:
 }
 
 function evidenceOfSight({ rules: { granted } }: Question, refused: boolean): Found {
-  if (granted === undefined) return { cause: 'noGrant', right: 'see' }
+  if (granted === undefined) return { cause: 'no_grant', right: 'see' }
   const deciding = granted.decidingGrants('see')
-  if (refused) return { cause: 'notSeen', right: 'see', grants: deciding }
+  if (refused) return { cause: 'not_seen', right: 'see', grants: deciding }
   if (!isGranted('see', granted)) return { cause: 'way', right: 'see', grants: opening(granted) }
-  return { cause: deciding.length > 0 ? 'grant' : 'noGrant', right: 'see', grants: deciding }
+  return { cause: deciding.length > 0 ? 'grant' : 'no_grant', right: 'see', grants: deciding }
 }
 
 /** A grant below the path that allows `see`. */
@@ -159,7 +135,7 @@ function evidenceOfRight(question: Question, refused: boolean): Found {
   const { granted } = rules
   if (granted !== undefined) {
     if (!isGranted('see', granted)) {
-      const cause = isSeen(principal, path, granted) ? 'way' : 'notSeen'
+      const cause = isSeen(principal, path, granted) ? 'way' : 'not_seen'
       const isPassed = cause === 'way' && !refused
       return { cause, right: 'see', grants: isPassed ? opening(granted) : granted.decidingGrants('see') }
     }
@@ -167,15 +143,15 @@ function evidenceOfRight(question: Question, refused: boolean): Found {
     const deciding = granted.decidingGrants(right)
     if (deciding.length > 0) {
       const isFolderOfGrant = refused && granted.says(right) === true
-      return { cause: isFolderOfGrant ? 'folderOfGrant' : 'grant', right, grants: deciding }
+      return { cause: isFolderOfGrant ? 'folder_of_grant' : 'grant', right, grants: deciding }
     }
-    if (granted.grantedOnly) return { cause: 'grantedOnly', right }
+    if (granted.grantedOnly) return { cause: 'granted_only', right }
   }
   const permission = permissionOf(action)
   if (permission === undefined) return { cause: 'permission' }
   const isByRule = permission === 'write' && !refused && !principal.hasPermission('write')
   return isByRule
-    ? { cause: 'ruleWithWrite', rule: decidingRule(action, rules), permissions: [permission] }
+    ? { cause: 'rule_with_write', rule: decidingRule(action, rules), permissions: [permission] }
     : { cause: 'permission', permissions: [permission] }
 }
 

@@ -143,11 +143,63 @@ export default {
     ask: 'Check',
     allowed: 'Allowed',
     refused: 'Not allowed',
-    decidedBy: (text: string) => `Decided by: ${text}`,
+    decidedBy: 'Decided by: ',
     steps: 'Step by step',
     refusedHere: '(refused here)',
     notes: 'Also worth knowing',
     here: 'Check who may what here',
+  },
+
+  /** What the steps of a decision have found, and what else there is to know. */
+  findings: {
+    user: (name: string, path: string) => `the grant of ${name} at ${path}`,
+    group: (name: string, path: string) => `the grant of the group ${name} at ${path}`,
+    usable: 'The account can be used.',
+    protocolOfAll: (protocol: string) => `Every user may use this: ${protocol}.`,
+    protocolAllowed: (protocol: string, permissions: string) =>
+      `${protocol} needs “${permissions}”, which the user has.`,
+    protocolRefused: (protocol: string, permissions: string) =>
+      `${protocol} needs “${permissions}”, which the user lacks.`,
+    within: (base: string) => `The path is in the base folder, ${base}.`,
+    outside: (base: string) => `The path is outside the base folder, ${base}.`,
+    because: (why: string, finding: string) => `${why}: ${finding}.`,
+    unmentioned: (right: string) => `No grant mentions “${right}”`,
+    ofAdmin: 'No grant applies to an administrator',
+    seen: 'the path is seen',
+    seesGranted: 'the user sees only what is granted',
+    doesGranted: 'the user may only do what is granted',
+    notNeeded: 'no permission is needed',
+    lacks: (permissions: string) => `the user lacks the permission “${permissions}”`,
+    has: (permissions: string) => `the user has the permission “${permissions}”`,
+    hasByGroups: (permissions: string, groups: string) =>
+      `the user has the permission “${permissions}” by groups: ${groups}`,
+    everybodyWrites: (path: string) => `the rule at ${path} lets everybody write`,
+    notSeen: (grants: string) => `For this user the path does not exist: to see it is denied by ${grants}.`,
+    wayTo: (grants: string) => `It is seen as the way to ${grants}.`,
+    way: 'It is seen as the way to what is granted.',
+    onlyWayBy: (grants: string) => `Only the way is seen, because to see is denied by ${grants}.`,
+    onlyWay: 'Only the way is seen, because no grant allows to see.',
+    allowed: (right: string, grants: string) => `“${right}” is allowed by ${grants}.`,
+    denied: (right: string, grants: string) => `“${right}” is denied by ${grants}.`,
+    folderOfGrant: (right: string, grants: string) =>
+      `“${right}” is allowed by ${grants}, but only below. For the folder itself it must be allowed above.`,
+    hides: (path: string) => `The rule at ${path} hides the name.`,
+    hidesNot: 'No rule hides the name.',
+    otherReaders: (path: string) => `The rule at ${path} lets only others read.`,
+    mayRead: 'No rule excludes this reader.',
+    needsPassword: (path: string) => `The rule at ${path} requires a password.`,
+    needsNone: 'No folder password is required.',
+    otherWriters: (path: string) => `The rule at ${path} lets only others write.`,
+    mayWrite: 'No rule excludes this writer.',
+    networks: (networks: string) =>
+      `No address was entered, so it was not asked whether the user comes from ${networks}.`,
+    folderRefused: (right: string, path: string) =>
+      `For a folder here, “${right}” is refused: the grants at ${path} do not allow it there.`,
+    folderSeen: 'A folder here is seen: the rule that refuses is about files.',
+    outsideBase: (grants: string, base: string) => `Outside the base folder ${base}, and without effect: ${grants}.`,
+    spellings: (paths: string) => `Where the storage ignores case, the grants at ${paths} are of one path.`,
+    elsewhere: (rights: string, grants: string, storage: string, path: string) =>
+      `“${rights}” is denied by ${grants}, but the storage ${storage} shows the same at ${path}.`,
   },
 
   rules: {

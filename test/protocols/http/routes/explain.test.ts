@@ -9,6 +9,7 @@ interface Told {
   readonly id: number | null
   readonly subject: string | null
   readonly path: string
+  readonly cause: string
   readonly text: string
 }
 
@@ -17,7 +18,9 @@ interface Explanation {
   readonly error: string | null
   readonly decided_by: Told
   readonly steps: readonly (Told & { readonly refused: boolean })[]
+  readonly admin: boolean
   readonly notes: readonly string[]
+  readonly facts: readonly { readonly name: string; readonly text: string }[]
 }
 
 const asked = { username: 'ann', path: '/sales/payroll/june', right: 'read', protocol: 'http' }
@@ -47,6 +50,8 @@ void t.test('a decision is explained by what decides it, and by all its steps', 
   const refused = await explained(admin)
   t.match(refused, { allowed: false, error: 'not_found', notes: [] })
   t.match(refused.decided_by, { kind: 'grant', subject, path: '/sales/payroll' })
+  const bySales = (path: string) => [{ path, user: null, group: 'sales' }]
+  t.match(refused.decided_by, { cause: 'not_seen', right: 'see', grants: bySales('/sales/payroll') })
   t.type(refused.decided_by.id, 'number')
   t.match(refused.decided_by.text, /^the grant of the group sales at \/sales\/payroll denies see: /)
   t.same(
@@ -75,14 +80,15 @@ void t.test('a decision is explained by what decides it, and by all its steps', 
   })
   t.match(await explained(admin, { path: '/x', right: 'share' }), {
     error: 'denied',
-    decided_by: { kind: 'permission', text: /ann lacks the permission share$/ },
+    decided_by: { kind: 'permission', cause: 'permission', right: 'share', text: /ann lacks the permission share$/ },
   })
   t.match(await explained(admin, { protocol: 'webdav', address: '10.0.0.1' }), {
     error: 'denied',
-    decided_by: { kind: 'protocol', text: 'webdav needs webdav-read: ann lacks that' },
+    decided_by: { kind: 'protocol', permissions: 1 << 8, text: 'webdav needs webdav-read: ann lacks that' },
   })
   t.match(await explained(admin, { username: 'admin' }), {
     allowed: true,
+    admin: true,
     decided_by: { kind: 'permission', text: 'no grant applies to an admin: no permission is needed' },
   })
 })
@@ -106,6 +112,7 @@ void t.test('a disabled account, the base folder and folder rules are named', as
   t.match(await explained(admin, { path: '/home/ann' }), {
     allowed: true,
     notes: ['no address was given, so it was not asked that ann may only come from 10.0.0.0/8'],
+    facts: [{ name: 'networks', networks: ['10.0.0.0/8'] }],
   })
   await users.update(id, { basePath: '/', allowFrom: [] })
   const rule = { path: '/sales', password: 'secret', p_sub: true, hide: '', readme: '', header: '' }
@@ -128,7 +135,20 @@ void t.test('notes name grants without effect, and storages that show what is de
     code: 200,
   })
   t.match(await admin.mount('/sales/all', 'Alias', { addition: '{"paths":"/sales"}' }), { code: 200 })
-  t.same((await explained(admin)).notes, [
+  const { notes, facts } = await explained(admin)
+  const byAnn = (path: string) => [{ path, user: 'ann', group: null }]
+  t.match(facts, [
+    { name: 'outside_base', grants: byAnn('/other'), paths: ['/sales'] },
+    {
+      ...{ name: 'elsewhere', rights: ['read'], grants: byAnn('/sales/payroll') },
+      paths: ['/sales/all', '/sales/all/payroll'],
+    },
+  ])
+  t.same(
+    facts.map(({ text }) => text),
+    notes,
+  )
+  t.same(notes, [
     'the grant of ann at /other has no effect: it is outside the base folder /sales',
     'the grant of ann at /sales/payroll denies read, and the storage /sales/all (Alias) shows what is there at /sales/all/payroll too',
   ])
@@ -140,6 +160,7 @@ void t.test('notes name grants without effect, and storages that show what is de
   t.match(await explained(admin, { path: '/sales/a', right: 'remove' }), {
     allowed: true,
     notes: [/^of a folder here remove is refused, because the grants at \/sales\/a\/b/],
+    facts: [{ name: 'folder_refused', rights: ['remove'], paths: ['/sales/a/b'] }],
   })
   await admin.post('/api/admin/user/update', {
     id,
