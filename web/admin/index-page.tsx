@@ -41,7 +41,11 @@ export function IndexPage() {
             {running ? index.running(data.obj_count) : index.names(data.obj_count)}
             {data.last_done_time !== null && ` ${index.lastRun(formatTime(data.last_done_time))}`}
           </p>
-          {data.error !== '' && <p class="error">{data.error}</p>}
+          {data.error !== '' && (
+            <p class="error" lang="en">
+              {data.error}
+            </p>
+          )}
           <div class="toolbar">
             <button type="button" disabled={running} onClick={() => act('build')}>
               {index.build}

@@ -75,7 +75,7 @@ export function DeliveriesDialog({ hook: { id, name, enabled }, onClose }: Deliv
           columns={{
             [webhooks.event]: eventOf,
             [webhooks.attempts]: ({ attempts }) => attempts,
-            [webhooks.reason]: ({ last_error: reason }) => reason,
+            [webhooks.reason]: ({ last_error: reason }) => <span lang="en">{reason}</span>,
             ...(state === 'waiting' && { [webhooks.next]: nextOf }),
           }}
           actions={(row) =>

@@ -119,7 +119,10 @@ function State({ hook }: { readonly hook: Webhook }) {
       ) : reason === null ? (
         <span class="muted">{webhooks.off}</span>
       ) : (
-        <span class="error">{webhooks.switchedOff(reason)}</span>
+        <span class="error">
+          {webhooks.switchedOff}
+          <span lang="en">{reason}</span>
+        </span>
       )}
       {waiting > 0 && webhooks.waiting(waiting)}
       {failed > 0 && <span class="error">{webhooks.failed(failed)}</span>}

@@ -14,7 +14,7 @@ export default {
     state: 'State',
     on: 'on',
     off: 'off',
-    switchedOff: (reason: string) => `switched off: ${reason}`,
+    switchedOff: 'switched off: ',
     /** After the state. */
     waiting: (count: number) => `, ${number(count)} waiting`,
     failed: (count: number) => `, ${number(count)} failed`,

@@ -15,7 +15,7 @@ export default {
     state: '状态',
     on: '已启用',
     off: '已停用',
-    switchedOff: (reason) => `已自动停用：${reason}`,
+    switchedOff: '已自动停用：',
     waiting: (count) => `，${number(count)} 个待发送`,
     failed: (count) => `，${number(count)} 个失败`,
     sends: '发送内容',
