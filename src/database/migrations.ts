@@ -7,6 +7,7 @@ import {
   addAdmission,
   addAudit,
   addConfirmations,
+  addFailureNames,
   addGrants,
   addMoves,
   addPropertyOwners,
@@ -50,6 +51,7 @@ export const migrations: readonly Migration[] = [
   addAudit,
   shortenAuditIndexes,
   addSignInsByOthers,
+  addFailureNames,
 ]
 
 /** The version after these steps. */

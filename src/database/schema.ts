@@ -668,3 +668,10 @@ export async function addSignInsByOthers(query: Knex): Promise<void> {
   })
   await countChangesOf(query, { identities: 'accounts' })
 }
+
+/** Version 29: the names of failures, beside their texts. Null: it has not failed, or in an earlier version. */
+export async function addFailureNames(query: Knex): Promise<void> {
+  for (const name of ['tasks', 'task_items']) {
+    await query.schema.alterTable(name, (table) => void table.text('error_name'))
+  }
+}

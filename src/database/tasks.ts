@@ -27,6 +27,7 @@ const columns: Columns<TaskRow> = {
   state: text('state'),
   status: text('status'),
   error: text('error'),
+  errorName: optional(text('error_name')),
   totalBytes: integer('total_bytes'),
   doneBytes: integer('done_bytes'),
   phase: optional(json('phase')),
@@ -52,6 +53,7 @@ const itemColumns: Columns<StoredItem> = {
   copy: text('copy'),
   size: integer('size'),
   error: text('error'),
+  errorName: optional(text('error_name')),
 }
 
 const requestColumns: Columns<TaskRequestRow> = {
@@ -142,7 +144,7 @@ export class TasksTable {
           const inserted = query('task_items')
             .insert(matching.slice(at, at + batchSize))
             .onConflict(['task_id', 'parent', 'name'])
-          await (failed ? inserted.merge(['error']) : inserted.merge())
+          await (failed ? inserted.merge(['error', 'error_name']) : inserted.merge())
         }
       }
       return tasks
@@ -174,7 +176,7 @@ export class TasksTable {
   async clearFailures(taskId: string): Promise<void> {
     await this.database.transaction(async (query) => {
       await this.#ownItems(query, taskId).where({ state: 'failed' }).delete()
-      await this.#ownItems(query, taskId).whereNot({ error: '' }).update({ error: '' })
+      await this.#ownItems(query, taskId).whereNot({ error: '' }).update({ error: '', error_name: null })
     })
   }
 

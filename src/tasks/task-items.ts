@@ -58,7 +58,7 @@ interface TaskItemsDependencies {
   readonly uploads: Pick<TaskUploads, 'forFile'>
 }
 
-const noItem = { source: '', copy: '', size: 0, error: '' } as const
+const noItem = { source: '', copy: '', size: 0, error: '', errorName: undefined } as const
 
 /** The items of one task: rows of the store, and those that the journal has not committed yet. */
 export function taskItemsOf(taskId: string, dependencies: TaskItemsDependencies): TaskItems {
@@ -103,7 +103,7 @@ export function taskItemsOf(taskId: string, dependencies: TaskItemsDependencies)
       return journal.store.putItems([begun, ...extraneous].map((row) => ({ ...noItem, taskId, ...row })))
     },
     flushed: flush,
-    fail: (path, error) => put({ path, state: 'failed', error }),
+    fail: (path, error, errorName) => put({ path, state: 'failed', error, errorName }),
     clearFailures: async () => {
       await flush()
       await store.clearFailures(taskId)

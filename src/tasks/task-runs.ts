@@ -31,6 +31,8 @@ export interface TaskRunsDependencies {
   readonly authority: (userId: number) => Principal
 }
 
+const noFailure = { error: '', errorName: undefined }
+
 /** Milliseconds until what could not be stored is stored again. */
 const storeRetryDelay = 5000
 /** Milliseconds that `close` waits for running tasks. */
@@ -152,7 +154,14 @@ export class TaskRuns {
   /** `tries`: the number of runs that the task is considered to have had. */
   async #queue(own: OwnTask, tries: number): Promise<void> {
     clearTimeout(own.timer)
-    await this.tasks.update(own, { state: 'pending', phase: undefined, status: '', error: '', tries, ended: undefined })
+    await this.tasks.update(own, {
+      state: 'pending',
+      phase: undefined,
+      status: '',
+      ...noFailure,
+      tries,
+      ended: undefined,
+    })
     this.enqueue(own)
   }
 
@@ -244,9 +253,10 @@ export class TaskRuns {
     const delay = retryDelay(error, tries)
     const text = shortened([failureText(error), own.remark].filter((part) => part !== '').join('; '))
     this.dependencies.log.warn({ task: id, ...failureDetails(error), delay }, `task failed: ${text}`)
-    if (delay === undefined) return this.#finish(own, { state: 'failed', status: '', error: text }, error)
+    const failure = { error: text, errorName: error.detail ?? error.code }
+    if (delay === undefined) return this.#finish(own, { state: 'failed', status: '', ...failure }, error)
     const status = `retry ${tries} in ${delay} s`
-    await this.tasks.update(own, { state: 'waiting', phase: undefined, status, error: text })
+    await this.tasks.update(own, { state: 'waiting', phase: undefined, status, ...failure })
     this.#resumeAfter(own, delay * 1000)
   }
 

@@ -71,7 +71,7 @@ export interface TaskItems extends Omit<CopyJournal, 'resumes'> {
   clearFailures(): Promise<void>
 }
 
-export type FailedItem = Pick<TaskItemRow, 'path' | 'error'>
+export type FailedItem = Pick<TaskItemRow, 'path' | 'error' | 'errorName'>
 
 /** One run of a task. */
 export interface TaskRun {

@@ -136,8 +136,11 @@ export interface CopyJournal {
    * else is copied; entries that are added later are not. Resolves when that is stored.
    */
   recordExtraneous(folder: Path, names: readonly string[]): Promise<void>
-  /** Records why the member at this path has failed in this run. What was recorded of it before remains. */
-  fail(path: Path, reason: string): Promise<void>
+  /**
+   * Records why the member at this path has failed in this run, and the name of the failure. What was recorded of it
+   * before remains.
+   */
+  fail(path: Path, reason: string, name?: string): Promise<void>
   /** Resolves when everything recorded before is stored. */
   flushed(): Promise<void>
 }

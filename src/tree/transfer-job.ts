@@ -174,7 +174,8 @@ export class TransferJob implements CopyJob {
   async failed(failure: MemberFailure): Promise<void> {
     this.failures.add(failure)
     const { path, from = path, error } = failure
-    await this.transfer.journal.fail(from, memberError(this.access, error).reason)
+    const { reason, detail, code } = memberError(this.access, error)
+    await this.transfer.journal.fail(from, reason, detail ?? code)
   }
 
   advance(bytes: number): void {

@@ -118,7 +118,7 @@ void t.test('a database of an earlier build opens with its rows, and gets the sa
   const after = await tablesOf(file)
   // Later migrations add columns.
   const added =
-    /, "(?:(?:user_id|size)" integer|(?:confirmed|expires)" bigint)(?! not null)|, "(?:granted_only|two_step)" boolean not null default '0'|, "(?:allow_from|folder)" text not null default '\/?'/g
+    /, "(?:(?:user_id|size)" integer|(?:confirmed|expires)" bigint|error_name" text)(?! not null)|, "(?:granted_only|two_step)" boolean not null default '0'|, "(?:allow_from|folder)" text not null default '\/?'/g
   const others = after.tables.map((table) => table.replace(added, ''))
   for (const table of before.tables) t.ok(others.includes(table), table)
   const empty = join(t.testdir(), 'new.db')

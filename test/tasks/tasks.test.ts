@@ -226,15 +226,15 @@ void t.test('the texts of a task are cut, and its failed items are complete', as
   const long = 'e'.repeat(5000)
   const { tasks } = await begin(t, {
     run: async (run) => {
-      await run.items.fail(asPath('/b'), long)
+      await run.items.fail(asPath('/b'), long, 'exists')
       run.setRemark(long)
       if (tasks.all.length === 1) throw new GatewayError('denied', { reason: long })
     },
   })
   const cut = `${'e'.repeat(2047)}…`
   const failed = await ended(tasks, await tasks.add(ada, request))
-  t.match(failed, { state: 'failed', error: cut })
-  t.match(await tasks.failures(failed), [{ error: long }])
+  t.match(failed, { state: 'failed', error: cut, errorName: 'denied' })
+  t.match(await tasks.failures(failed), [{ error: long, errorName: 'exists' }])
   t.match(await ended(tasks, await tasks.add(ada, request)), { state: 'succeeded', status: cut })
 })
 

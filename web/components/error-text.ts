@@ -24,6 +24,13 @@ export function textOfName(name: string): string {
   return typeof text === 'string' ? text : name.replaceAll('_', ' ')
 }
 
+/** The text of a failure of the past, with its reason if the text needs one; undefined if there is none. */
+export function textOfFailure(name: string | null, reason: string): string | undefined {
+  const failures: Readonly<Record<string, string | ((reason: string) => string)>> = texts.failures
+  const text = name !== null && Object.hasOwn(failures, name) ? failures[name] : undefined
+  return typeof text === 'function' ? text(reason) : text
+}
+
 /** How many clauses of a message say only where it was found. */
 const leadingClauses: Readonly<Partial<Record<ErrorName, number>>> = {
   storage_created: 2,

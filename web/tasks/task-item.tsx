@@ -1,9 +1,10 @@
 /** A task with its progress, and what can be done with it. */
 import { useState } from 'preact/hooks'
-import { post } from '../api/client.ts'
+import { post, type Data } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
 import { TaskState } from '../api/schema.ts'
 import { formatSize, formatTime } from '../texts/format.ts'
+import { textOfFailure } from '../components/error-text.ts'
 import { NamedButton } from '../components/named-button.tsx'
 import { reporting } from '../components/notices.tsx'
 import { change } from '../components/rows.ts'
@@ -19,7 +20,7 @@ interface TaskProps {
 }
 
 export function TaskItem({ api, task }: TaskProps) {
-  const { state, progress, total_bytes: bytes, error } = task
+  const { state, progress, total_bytes: bytes, error, error_name: errorName } = task
   const name = nameOf(task)
   return (
     <li>
@@ -38,9 +39,23 @@ export function TaskItem({ api, task }: TaskProps) {
         <span class="space" />
         <TaskButtons api={api} task={task} />
       </div>
-      {error !== '' && <p class="error">{error}</p>}
+      {error !== '' && (
+        <p class="error">
+          <Reason name={errorName} given={error} />
+        </p>
+      )}
       {state === TaskState.failed && <Failures api={api} task={task} />}
     </li>
+  )
+}
+
+/** Why it has failed: the text of the name, then what the server says. */
+function Reason({ name, given }: { readonly name: string | null; readonly given: string }) {
+  const text = textOfFailure(name, given) ?? ''
+  return (
+    <>
+      {text} {!text.includes(given) && <span lang="en">{given}</span>}
+    </>
   )
 }
 
@@ -68,7 +83,7 @@ function TaskButtons({ api, task }: TaskProps) {
 
 /** The files that failed, when the user asks for them. */
 function Failures({ api, task: { kind, id } }: TaskProps) {
-  const [failures, setFailures] = useState<readonly { readonly path: string; readonly error: string }[]>()
+  const [failures, setFailures] = useState<Data<'/api/task/{kind}/info'>['failures']>()
   const load = () => post(`${api}/{kind}/info`, undefined, { params: { kind }, query: { tid: id } })
   if (failures === undefined) {
     return (
@@ -79,8 +94,11 @@ function Failures({ api, task: { kind, id } }: TaskProps) {
   }
   return (
     <ul>
-      {failures.map(({ path, error }) => (
-        <li key={path}>{texts.labelled(path, error)}</li>
+      {failures.map(({ path, error, error_name: name }) => (
+        <li key={path}>
+          {texts.labelled(path, '')}
+          <Reason name={name} given={error} />
+        </li>
       ))}
     </ul>
   )

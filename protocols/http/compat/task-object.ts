@@ -42,6 +42,11 @@ function phaseText(phase: TaskPhase, kind: TaskKind): string {
   return typeof text === 'function' ? text(kind) : text
 }
 
+const errorName = z
+  .string()
+  .nullable()
+  .describe('The name of the error; of several, that of the first. Null: none, or of an earlier version.')
+
 const taskFields = z.object({
   id: z.string(),
   name: z.string(),
@@ -55,6 +60,7 @@ const taskFields = z.object({
   end_time: timestamp.nullable(),
   total_bytes: z.int(),
   error: z.string().describe('The error of the task. If only some items failed, the error of each.'),
+  error_name: errorName,
 })
 
 export const taskData = taskFields.meta({ id: 'Task' })
@@ -62,7 +68,7 @@ export const taskData = taskFields.meta({ id: 'Task' })
 export const taskInfoData = taskFields
   .extend({
     failures: z
-      .array(z.object({ path: z.string(), error: z.string() }).meta({ id: 'FailedItem' }))
+      .array(z.object({ path: z.string(), error: z.string(), error_name: errorName }).meta({ id: 'FailedItem' }))
       .describe('The items that failed in the last run.'),
   })
   .meta({ id: 'TaskInfo' })
@@ -84,6 +90,7 @@ export function taskObject(task: Task): z.input<typeof taskData> {
     end_time: task.ended === undefined ? null : wireTime(task.ended),
     total_bytes: Math.max(totalBytes, doneBytes),
     error: task.error,
+    error_name: task.errorName ?? null,
   }
 }
 
@@ -100,6 +107,9 @@ export function taskInfo(
 ): z.input<typeof taskInfoData> {
   return {
     ...taskObject(task),
-    failures: failures.map(({ path, error }) => ({ path: within(base, path) ?? path, error })),
+    failures: failures.map(({ path, error, errorName }) => ({
+      path: within(base, path) ?? path,
+      ...{ error, error_name: errorName ?? null },
+    })),
   }
 }

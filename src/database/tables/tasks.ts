@@ -14,6 +14,8 @@ export interface TaskRow {
   readonly state: string
   readonly status: string
   readonly error: string
+  /** The name of the failure: its detail or code. Of several, that of the first. */
+  readonly errorName?: string | undefined
   readonly totalBytes: number
   readonly doneBytes: number
   /** The present phase of the task, for other processes; as JSON. */
@@ -63,6 +65,7 @@ export interface TaskItemRow {
   readonly copy: string
   readonly size: number
   readonly error: string
+  readonly errorName?: string | undefined
 }
 
 /** Each task belongs to a node, which alone changes it and its items. */
