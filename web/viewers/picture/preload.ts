@@ -1,4 +1,4 @@
-/** Loads what is shown first of the pictures beside a picture: their previews, or the pictures if they are not large. */
+/** Loads what is shown first of the pictures beside a picture: previews, or the pictures if they are not large. */
 import { useEffect } from 'preact/hooks'
 import { queryClient } from '../../api/queries.ts'
 import { entryQuery } from '../../entries/folder.ts'

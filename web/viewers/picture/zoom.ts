@@ -40,7 +40,7 @@ export function fitOf({ picture, space, turns }: Frame): number {
   return Math.min(1, space.width / width, space.height / height)
 }
 
-/** The size that is assumed of a picture until it is loaded. `preview`: that of its preview, which has its proportions. */
+/** The size that is assumed until the picture is loaded. `preview`: that of its preview, which has its proportions. */
 export function guessedSize(preview: Size): Size {
   const factor = cameraSide / Math.max(preview.width, preview.height)
   return { width: preview.width * factor, height: preview.height * factor }
@@ -59,7 +59,7 @@ export function scaled(placement: Placement, scale: number, at: Point, frame: Fr
   return bounded({ scale: next, x: at.x - (at.x - x) * factor, y: at.y - (at.y - y) * factor }, frame)
 }
 
-/** The placement when another size of the picture becomes known: it shows the same part, and in its own size if it did. */
+/** The placement when another size of the picture is known: it shows the same part, and in its own size if it did. */
 export function resized(placement: Placement, before: Frame, now: Frame): Placement {
   const isOwnSize = placement.scale > 1 && placement.scale === 1 / fitOf(before)
   return scaled(placement, isOwnSize ? 1 / fitOf(now) : placement.scale, { x: 0, y: 0 }, now)
