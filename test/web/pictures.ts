@@ -20,7 +20,7 @@ function sea(sky: string, sun: number): string {
 ${wave(150, '#4f8fb8')}${wave(175, '#356f99')}${wave(200, '#22527a')}</svg>`
 }
 
-/** The same as a photo has it: JPEG of 3,200 × 2,400 pixels. */
+/** A photo of that picture: a JPEG of 3,200 × 2,400 pixels. */
 function photo(sky: string, sun: number): Promise<Buffer> {
   return sharp(Buffer.from(sea(sky, sun)), { density: 720 })
     .jpeg()
