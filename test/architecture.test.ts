@@ -69,7 +69,7 @@ protocols/http            gateway protocols/lib protocols/http/api protocols/htt
 protocols/*               base contract net settings accounts locks tree shares gateway protocols/lib
 protocols/index.ts        protocols/lib protocols/http protocols/*
 process                   base contract net database accounts locks installation gateway drivers/index.ts protocols/lib protocols/index.ts
-cli                       base contract net database settings audit accounts cluster locks mounts installation tree shares webhooks drivers/index.ts protocols/lib protocols/http/site protocols/* protocols/index.ts process
+cli                       base contract net database settings audit accounts cluster locks mounts installation tree shares webhooks sign-in drivers/index.ts protocols/lib protocols/http/site protocols/* protocols/index.ts process
 main.ts                   base process cli
 web/api
 web/texts                 web/api

@@ -39,6 +39,7 @@ import { Followers } from '../tree/followers.js'
 import { Grants } from '../tree/grants.js'
 import { needsSignature } from '../tree/decisions.js'
 import { Passkeys } from '../sign-in/passkeys.js'
+import { SignInTrials } from '../sign-in/sign-in-trials.js'
 import { SingleSignOn } from '../sign-in/single-sign-on.js'
 import { Webhooks } from '../webhooks/webhooks.js'
 import type { Closing } from './closing.js'
@@ -84,6 +85,7 @@ interface Base {
 interface SignIns {
   readonly accounts: Accounts
   readonly ldap: LdapSignIn
+  readonly signInTrials: SignInTrials
   readonly singleSignOn: SingleSignOn
   readonly passkeys: Passkeys
 }
@@ -152,8 +154,9 @@ async function openSignIns(base: Base, closing: Closing): Promise<SignIns> {
   ldap.start()
   closing.add(() => ldap.close())
   const singleSignOn = new SingleSignOn({ accounts, settings, store, egress, log, audit })
+  const signInTrials = new SignInTrials(egress)
   const passkeys = new Passkeys({ store, users: accounts.users })
-  return { accounts, ldap, singleSignOn, passkeys }
+  return { accounts, ldap, singleSignOn, signInTrials, passkeys }
 }
 
 async function loadTreeTables(base: Base, { accounts }: SignIns, closing: Closing): Promise<TreeTables> {

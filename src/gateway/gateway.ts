@@ -28,6 +28,7 @@ import type { Settings } from '../settings/settings.js'
 import type { VisitorAccess } from '../shares/visitor-access.js'
 import type { Shares } from '../shares/shares.js'
 import type { LdapSignIn } from '../sign-in/ldap-sign-in.js'
+import type { SignInTrials } from '../sign-in/sign-in-trials.js'
 import type { SingleSignOn } from '../sign-in/single-sign-on.js'
 import type { Spool } from '../storage/fallbacks/spool.js'
 import type { Task } from '../tasks/task.js'
@@ -101,6 +102,7 @@ export class Gateway {
   readonly locks: Locks
   readonly passkeys: Passkeys
   readonly webhooks: Webhooks
+  readonly signInTrials: SignInTrials
   readonly singleSignOn: SingleSignOn
   readonly secrets: Store['secrets']
   readonly search: Search
@@ -142,6 +144,7 @@ export class Gateway {
     this.locks = parts.locks
     this.passkeys = parts.passkeys
     this.webhooks = parts.webhooks
+    this.signInTrials = parts.signInTrials
     this.singleSignOn = parts.singleSignOn
     this.secrets = parts.store.secrets
     this.search = parts.search

@@ -14,6 +14,7 @@ import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { VisitorAccess } from '../shares/visitor-access.js'
 import type { LdapSignIn } from '../sign-in/ldap-sign-in.js'
+import type { SignInTrials } from '../sign-in/sign-in-trials.js'
 import type { Passkeys } from '../sign-in/passkeys.js'
 import type { Shares } from '../shares/shares.js'
 import type { Tasks } from '../tasks/tasks.js'
@@ -73,7 +74,7 @@ interface ProtocolAccounts extends Pick<Accounts, 'reload'> {
 
 export type ProtocolSettings = Pick<
   Settings,
-  'bool' | 'defaults' | 'delete' | 'get' | 'guard' | 'number' | 'public' | 'resetToken' | 'rows' | 'set'
+  'bool' | 'defaults' | 'delete' | 'get' | 'guard' | 'number' | 'public' | 'resetToken' | 'rows' | 'set' | 'with'
 >
 
 /** Tasks as their owner and admins see them. `submitTransfer` and `submitUpload` of the gateway add tasks. */
@@ -138,6 +139,7 @@ export interface ProtocolGateway extends Pick<
     SingleSignOn,
     'begin' | 'complete' | 'completeWithCode' | 'endByProvider' | 'link' | 'signOutPage' | 'unlink'
   >
+  readonly signInTrials: Pick<SignInTrials, 'ofDirectory' | 'ofProvider'>
   readonly storages: Pick<
     StorageAdmin,
     'check' | 'create' | 'delete' | 'disable' | 'enable' | 'get' | 'list' | 'restartAll' | 'update' | 'usage'

@@ -25,6 +25,12 @@ export function assertNoCredentials({ username, password }: URL): void {
   throw new GatewayError('invalid', { reason: 'an address to be fetched cannot hold a user name or password' })
 }
 
+/** Whether a connection has failed because the certificate of the server is not valid. */
+export function isCertificateFault(error: unknown): boolean {
+  const { code } = (error ?? {}) as NodeJS.ErrnoException
+  return typeof code === 'string' && /CERT|SIGNED|ALTNAME/.test(code)
+}
+
 /** Converts an error of a connection to a GatewayError. */
 export function connectionError(error: unknown): GatewayError {
   if (isGatewayError(error)) return error
@@ -34,6 +40,6 @@ export function connectionError(error: unknown): GatewayError {
   const failure = (errorCode: ErrorCode, reason: string) => new GatewayError(errorCode, { reason, cause: error })
   if (code === 'ENOTFOUND') return failure('not_found', 'unknown host')
   if (code.startsWith('HPE_')) return failure('invalid', 'the server sent a malformed HTTP response')
-  if (/CERT|SIGNED|ALTNAME/.test(code)) return failure('denied', `the certificate of the server is not valid (${code})`)
+  if (isCertificateFault(error)) return failure('denied', `the certificate of the server is not valid (${code})`)
   return failure('unavailable', `the connection to the server failed (${code})`)
 }

@@ -75,12 +75,30 @@ export class Settings {
   }
 
   bool(key: string): boolean {
-    return ['true', '1'].includes(this.get(key))
+    return isTrue(this.get(key))
   }
 
   /** The value as a number; the default for an empty value. */
   number(key: string): number {
     return Number(this.get(key) || this.#byKey.get(key)?.default)
+  }
+
+  /**
+   * The settings as they would be with these values, which are not stored. Throws `invalid` with the detail
+   * `setting_refused` for a value that `set` would reject, of which no guard is asked, and for an unknown key.
+   */
+  with(values: ReadonlyMap<string, string>): Pick<Settings, 'bool' | 'get' | 'number'> {
+    for (const [key, value] of values) {
+      const definition = this.#byKey.get(key)
+      const reason = definition ? settingFault(definition, value) : 'there is no such setting'
+      if (reason !== undefined) throw new GatewayError('invalid', { detail: 'setting_refused', subject: key, reason })
+    }
+    const get = (key: string) => values.get(key) ?? this.get(key)
+    return {
+      get,
+      bool: (key) => isTrue(get(key)),
+      number: (key) => Number(get(key) || this.#byKey.get(key)?.default),
+    }
   }
 
   /** The values of the settings that all clients may read, by key. */
@@ -201,6 +219,10 @@ export class Settings {
     const isSame = before.size === stored.size && [...stored].every(([key, value]) => before.get(key) === value)
     if (!isSame) for (const listener of this.#listeners) listener()
   }
+}
+
+function isTrue(value: string): boolean {
+  return ['true', '1'].includes(value)
 }
 
 function deprecated(key: string): SettingDefinition {

@@ -112,6 +112,16 @@ export class LdapDirectory {
     })
   }
 
+  /** Whether the search finds anybody, whatever the name. */
+  async findsAnybody(): Promise<boolean> {
+    return this.#ask(async (asking) => {
+      const { client, settings } = asking
+      const filter = namedFilter(asking, '*')
+      const { searchEntries } = await client.search(settings.base, { filter, sizeLimit: 1, attributes: ['1.1'] })
+      return searchEntries.length > 0
+    })
+  }
+
   #ask<T>(ask: (asking: Asking) => Promise<T>): Promise<T> {
     const { settings } = this
     this.#isReached = false
@@ -170,20 +180,22 @@ async function findEntry(asking: Asking, wanted: Wanted): Promise<Entry | undefi
   return others.length === 0 && entry?.dn !== '' ? entry : undefined
 }
 
-function filterOf({ library, settings: { filter } }: Asking, wanted: Wanted): Filter {
-  const { AndFilter, EqualityFilter, FilterParser } = library
-  const withName = (value: string) => {
-    try {
-      return FilterParser.parseString(filter.replaceAll('%s', () => value))
-    } catch (error) {
-      throw new GatewayError('invalid', { reason: 'the filter of the search for a user is malformed', cause: error })
-    }
-  }
-  if (wanted.name !== undefined) return withName(escaped(wanted.name))
+function filterOf(asking: Asking, wanted: Wanted): Filter {
+  const { AndFilter, EqualityFilter } = asking.library
+  if (wanted.name !== undefined) return namedFilter(asking, escaped(wanted.name))
   const [attribute = '', value = ''] = wanted.subject.split('=')
   const isGuid = attribute === 'objectGUID'
   const ofSubject = new EqualityFilter({ attribute, value: isGuid ? Buffer.from(value, 'hex') : value })
-  return new AndFilter({ filters: [ofSubject, withName('*')] })
+  return new AndFilter({ filters: [ofSubject, namedFilter(asking, '*')] })
+}
+
+/** The filter of the search for a user. `value`: what replaces each `%s`. */
+function namedFilter({ library, settings: { filter } }: Asking, value: string): Filter {
+  try {
+    return library.FilterParser.parseString(filter.replaceAll('%s', () => value))
+  } catch (error) {
+    throw new GatewayError('invalid', { reason: 'the filter of the search for a user is malformed', cause: error })
+  }
 }
 
 /** The text as a value of a filter (RFC 4515 §3). */

@@ -252,7 +252,8 @@ function unanswered(cause?: unknown): GatewayError {
 
 const nobody = () => undefined
 
-function directorySettings(settings: Pick<Settings, 'bool' | 'get'>): DirectorySettings {
+/** Throws `invalid` if the address of the server cannot be read. */
+export function directorySettings(settings: Pick<Settings, 'bool' | 'get'>): DirectorySettings {
   const url = parseUrl(settings.get('ldap_server'))
   if (url === undefined) throw new GatewayError('invalid', { reason: 'the address of the server is malformed' })
   return {

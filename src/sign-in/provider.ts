@@ -17,6 +17,9 @@ const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519']
 const clockTolerance = 60
 /** Milliseconds for which the metadata of a provider are kept. */
 const metadataTime = 3600_000
+/** Codes by which a provider refuses a code, and by which it refuses the client (RFC 6749 §5.2; documented by GitHub). */
+const codeRefusals = ['invalid_grant', 'bad_verification_code']
+const clientRefusals = ['invalid_client', 'unauthorized_client', 'incorrect_client_credentials']
 /** Seconds for which a sign-in at the provider is recent (docs/decisions/0042). */
 const recentSeconds = 600
 
@@ -115,6 +118,27 @@ export class Provider {
       })
       return isOidc ? this.#ofIdToken(config, facts, tokens) : this.#ofGitHub(config, facts, tokens.access_token)
     })
+  }
+
+  /**
+   * Asks whether this is a provider that has such a client, with a code that nobody has got: a provider checks the
+   * client first (RFC 6749 §4.1.3). Undefined if its answer does not tell.
+   */
+  async acceptsClient(facts: ProviderFacts, redirectUri: string, signal?: AbortSignal): Promise<boolean | undefined> {
+    const { issuer } = await asProviderError(async () => (await this.#configuration(facts, signal)).serverMetadata())
+    const [code, state, nonce] = [oidc.randomState(), oidc.randomState(), oidc.randomNonce()]
+    const callback = new URL(redirectUri)
+    callback.search = new URLSearchParams({ code, state, iss: issuer }).toString()
+    const verifier = oidc.randomPKCECodeVerifier()
+    try {
+      await this.redeem(facts, callback, { state, nonce, verifier }, signal)
+    } catch (error) {
+      const { subject = '' } = isGatewayError(error, 'invalid') ? error : {}
+      if (subject === '') throw error
+      if (codeRefusals.includes(subject)) return true
+      if (clientRefusals.includes(subject)) return false
+    }
+    return undefined
   }
 
   async #ofIdToken(
@@ -281,11 +305,22 @@ async function asProviderError<T>(work: () => Promise<T>): Promise<T> {
         cause: error,
       })
     }
-    const { error: code, message } = error as { readonly error?: unknown; readonly message?: string }
-    const isCode = typeof code === 'string' && /^[a-z_]{1,60}$/.test(code)
-    const why = isCode ? `it answers ${code}` : (message ?? '').slice(0, 200)
+    const subject = answeredCode(error)
+    const { message = '' } = error as { readonly message?: string }
+    const why = subject === undefined ? message.slice(0, 200) : `it answers ${subject}`
     const reason = `the answer of the provider is not accepted: ${why}`
-    const subject = isCode ? code : undefined
     throw new GatewayError('invalid', { op: 'sign in', detail: 'provider_failed', subject, reason, cause: error })
   }
+}
+
+/** The code by which the provider refuses (RFC 6749 §5.2), in whichever way the library passes it on. */
+function answeredCode(error: unknown): string | undefined {
+  // A refused client gets a challenge, which the library throws without the body.
+  if (error instanceof oidc.WWWAuthenticateChallengeError && error.status === 401) return 'invalid_client'
+  for (let each = error; isObject(each); each = each.cause) {
+    // GitHub refuses with the status of a success.
+    const code = each.error ?? (isObject(each.body) ? each.body.error : undefined)
+    if (typeof code === 'string' && /^[a-z_]{1,60}$/.test(code)) return code
+  }
+  return undefined
 }

@@ -203,6 +203,37 @@ const breaks: readonly Break[] = [
     what: 'temporary folder',
   },
   {
+    name: 'the provider of single sign-on cannot be reached',
+    how: ({ inStore }) =>
+      inStore(({ settings }) =>
+        settings.set(
+          new Map([
+            ['egress_networks', '127.0.0.0/8'],
+            ['sso_login_enabled', 'true'],
+            ['sso_login_platform', 'OIDC'],
+            ['sso_client_id', 'tidegate'],
+            ['sso_endpoint_name', 'http://127.0.0.1:1'],
+          ]),
+        ),
+      ),
+    what: 'single sign-on',
+    isCommand: false,
+  },
+  {
+    name: 'the LDAP directory is in a network that is not allowed',
+    how: ({ inStore }) =>
+      inStore(({ settings }) =>
+        settings.set(
+          new Map([
+            ['ldap_login_enabled', 'true'],
+            ['ldap_server', 'ldap://127.0.0.1:1'],
+          ]),
+        ),
+      ),
+    what: 'LDAP',
+    isCommand: false,
+  },
+  {
     name: 'a host key is damaged',
     how: ({ inStore }) => inStore(({ secrets }) => secrets.replace(new Map([['SSH host key rsa', 'damaged']]))),
     what: 'host keys',

@@ -13,8 +13,12 @@ const languages = readdirSync('web/texts', { withFileTypes: true })
 const others = languages.filter((language) => language !== 'en')
 
 /** What is written alike in every language: names of products, protocols and formats, and what has no words. */
-const alike =
-  /^[\W\d]*(?:(?:Tidegate|HTTP|WebDAV|SFTP|Webhook|URL|Node\.js|OpenList|AList|File Browser|Quantum)[\W\d]*)*$/
+const alike = new RegExp(
+  `^[\\W\\d]*(?:(?:${[
+    ...['Tidegate', 'HTTP', 'WebDAV', 'SFTP', 'LDAP', 'Webhook', 'URL', 'Node\\.js'],
+    ...['OpenList', 'AList', 'File Browser', 'Quantum', 'GitHub', 'Google', 'Microsoft Entra ID', 'Casdoor'],
+  ].join('|')})[\\W\\d]*)*$`,
+)
 
 void t.test('each language has every text, and has translated it', async (t) => {
   t.ok(others.includes('zh-CN'), 'the languages were found')

@@ -8,6 +8,7 @@ import { Dialog } from '../components/dialog.tsx'
 import { Page } from '../components/page.tsx'
 import { textsOf } from '../texts/texts.ts'
 import { Settings } from './settings.tsx'
+import { SignInSettings } from './sign-in-settings.tsx'
 
 const texts = textsOf('common', 'settings')
 
@@ -36,9 +37,21 @@ export function SettingsPage() {
           <option value={tokenGroup}>{settings.token}</option>
         </select>
       </label>
-      {group === tokenGroup ? <Token /> : <Settings key={group} group={group} wanted={query.get('setting') ?? ''} />}
+      <Group key={group} group={group} wanted={query.get('setting') ?? ''} />
     </Page>
   )
+}
+
+function Group({ group, wanted }: { readonly group: SettingGroup; readonly wanted: string }) {
+  switch (group) {
+    case tokenGroup:
+      return <Token />
+    case SettingGroup.singleSignOn:
+    case SettingGroup.ldap:
+      return <SignInSettings group={group} wanted={wanted} />
+    default:
+      return <Settings group={group} wanted={wanted} />
+  }
 }
 
 function Token() {

@@ -12,7 +12,7 @@ import { textFor, textsOf } from '../texts/texts.ts'
 
 const texts = textsOf('common', 'settings', 'settingHelp')
 
-type Setting = Data<'/api/admin/setting/list'>[number]
+export type Setting = Data<'/api/admin/setting/list'>[number]
 
 /** Settings that cannot be changed, or that this version does not know. Nor are those shown that nothing reads. */
 const notShown: readonly SettingFlag[] = [SettingFlag.readonly, SettingFlag.deprecated]

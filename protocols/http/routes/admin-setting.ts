@@ -1,6 +1,7 @@
 /** Administration of settings. */
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
+import { trialOutcomes } from '../../../src/sign-in/sign-in-trials.js'
 import { withRowErrors } from '../compat/admin-rows.js'
 import {
   changesSignIn,
@@ -10,10 +11,11 @@ import {
   type SettingRow,
 } from '../compat/setting-object.js'
 import { endpoint, type Refusal } from '../api/endpoint.js'
-import type { HttpApi } from '../api/http-api.js'
+import { signalOf, type HttpApi } from '../api/http-api.js'
 import { badRequest, refused } from '../api/errors.js'
 import { coreRefusal } from '../api/refusals.js'
-import { integerValue, queryText, requiredText } from '../api/fields.js'
+import { callbackPath } from './sso-browser.js'
+import { integerValue, optionalField, queryText, requiredText } from '../api/fields.js'
 
 /** The requested groups. `groups` takes precedence over `group`. Undefined if both are missing. */
 const groupQuery = z
@@ -32,7 +34,7 @@ const groupQuery = z
   })
 
 /** Clients send whole rows back. Only key and value are used. */
-const savedRows = z.object({
+export const settingValues = z.object({
   settings: z
     .array(
       z
@@ -65,6 +67,38 @@ const unknownKey: Refusal = {
   error: 'record_missing',
   when: 'a key is unknown',
 }
+
+/** Maximum characters of the name of a person who is looked for. */
+const nameLimit = 255
+const triedValues =
+  'Settings that are not given have their stored values, also secrets that are empty. The switch that turns such ' +
+  'sign-ins on need not be set.'
+const trialData = z
+  .object({
+    outcome: z
+      .enum(trialOutcomes)
+      .describe(
+        '`unconfirmed`: the provider does not tell whether it has the client. `account_refused`: it refuses the ' +
+          'client, or the directory the account that searches.',
+      ),
+    reason: z.string().describe('Why, for admins; empty if there is no more to say.'),
+    person: z
+      .object({
+        name: z.string().describe('Of the account that a sign-in would make.'),
+        groups: z.array(z.string()).readonly().describe('Their DNs.'),
+      })
+      .optional()
+      .describe('In the directory, if one was looked for and found.'),
+  })
+  .meta({ id: 'SignInTrial' })
+const trialRefusals: readonly Refusal[] = [
+  coreRefusal(
+    'invalid',
+    { detail: 'setting_refused', reason: '…' },
+    'a setting cannot have the value, or there is no such setting',
+  ),
+  coreRefusal('busy', { reason: '…' }, 'other settings are being tested'),
+]
 
 export const adminSettingEndpoints = [
   endpoint({
@@ -134,7 +168,7 @@ export const adminSettingEndpoints = [
       const stored = new Map(api.gateway.settings.rows().map((row) => [row.key, row]))
       return fields.settings.some(({ key, value }) => key === tokenKey || changesSignIn(stored.get(key), value))
     },
-    fields: savedRows,
+    fields: settingValues,
     listField: 'settings',
     refusals: [
       {
@@ -149,11 +183,46 @@ export const adminSettingEndpoints = [
     async answer({ api, fields: { settings: rows } }) {
       if (rows.length === 0) throw refused(nothingToSave)
       const { settings } = api.gateway
-      const values = new Map(rows.map(({ key, value }) => [key, value]))
-      // Clients that save a whole page send back the secrets that were not shown.
-      for (const row of settings.rows()) if (isSignInSecret(row) && values.get(row.key) === '') values.delete(row.key)
-      await settings.set(values)
+      await settings.set(valuesOf(settings.rows(), rows))
     },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/setting/try_sso',
+    tag: 'Settings',
+    summary: 'Ask the provider of single sign-on with these settings, and store nothing',
+    description: `Asks for its metadata, and whether it has this client. ${triedValues}`,
+    access: 'admin',
+    recentSignIn: true,
+    fields: settingValues,
+    data: trialData,
+    refusals: trialRefusals,
+    async answer({ api, context, fields }) {
+      const settings = triedSettings(api, fields)
+      const redirectUri = api.clientOf(context.req).baseUrl + callbackPath(settings, { isLink: false })
+      return api.gateway.signInTrials.ofProvider(settings, redirectUri, signalOf(context.res))
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/setting/try_ldap',
+    tag: 'Settings',
+    summary: 'Ask the LDAP directory with these settings, and store nothing',
+    description: `Searches for a person as a sign-in does, without a password. ${triedValues}`,
+    access: 'admin',
+    recentSignIn: true,
+    fields: z.object({
+      ...settingValues.shape,
+      name: optionalField(z.string().max(nameLimit, `must have at most ${nameLimit} characters`)).describe(
+        'The name of the person. Absent: anybody.',
+      ),
+    }),
+    data: trialData,
+    refusals: trialRefusals,
+    answer: ({ api, context, fields }) =>
+      api.gateway.signInTrials.ofDirectory(triedSettings(api, fields), fields.name ?? '', signalOf(context.res)),
   }),
 
   endpoint({
@@ -182,6 +251,21 @@ export const adminSettingEndpoints = [
     answer: ({ api }) => api.gateway.settings.resetToken(),
   }),
 ]
+
+/** The settings as they would be. */
+function triedSettings({ gateway }: HttpApi, { settings: rows }: z.infer<typeof settingValues>) {
+  return gateway.settings.with(valuesOf(gateway.settings.rows(), rows))
+}
+
+/** The values by key. Clients that send a whole page send back the secrets that were not shown: these stay. */
+function valuesOf(
+  stored: readonly SettingRow[],
+  rows: z.infer<typeof settingValues>['settings'],
+): ReadonlyMap<string, string> {
+  const values = new Map(rows.map(({ key, value }) => [key, value]))
+  for (const row of stored) if (isSignInSecret(row) && values.get(row.key) === '') values.delete(row.key)
+  return values
+}
 
 /** The keys of a query for one or more settings. */
 function keysOf({ key, keys }: { readonly key: string; readonly keys: string }): readonly string[] {

@@ -29,10 +29,7 @@ export async function begin(
 ): Promise<string> {
   const { baseUrl } = api.clientOf(context.req)
   const isLink = method === 'link' || method === 'get_sso_id'
-  const path = api.gateway.settings.bool('sso_compatibility_mode')
-    ? `/api/auth/${isLink ? 'get_sso_id' : 'sso_get_token'}`
-    : '/api/auth/sso_callback'
-  const begun = { method, redirectUri: baseUrl + path, session, after }
+  const begun = { method, redirectUri: baseUrl + callbackPath(api.gateway.settings, { isLink }), session, after }
   const { page, secret } = await api.gateway.singleSignOn.begin(
     begun,
     browserOf(api, context),
@@ -42,6 +39,15 @@ export async function begin(
   const name = hostCookieName(api, context.req, cookieName)
   setCookie(api, context.res, { name, value: secret, sameSite: 'Lax' })
   return page.href
+}
+
+/** The path to which the provider leads the browser. `isLink`: of a sign-in that proves an identity to link. */
+export function callbackPath(
+  settings: Pick<HttpApi['gateway']['settings'], 'bool'>,
+  { isLink }: { readonly isLink: boolean },
+): string {
+  if (!settings.bool('sso_compatibility_mode')) return '/api/auth/sso_callback'
+  return `/api/auth/${isLink ? 'get_sso_id' : 'sso_get_token'}`
 }
 
 interface BeginFacts {

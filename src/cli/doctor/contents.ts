@@ -18,6 +18,7 @@ import type { DataFolder } from '../data-folder.js'
 import { commandLine, reasonOf, shellWord, wrong, type Finding } from '../finding.js'
 import { localFolderOf } from '../local-files.js'
 import { mayRead } from './owner.js'
+import { signInFindings } from './sign-in.js'
 
 /** The findings on the content of the database. Changes nothing. */
 export async function contentFindings({ config, store, settings, accounts }: DataFolder): Promise<readonly Finding[]> {
@@ -25,6 +26,7 @@ export async function contentFindings({ config, store, settings, accounts }: Dat
   return [
     adminFinding(config, accounts),
     ...settingFindings(config, settings),
+    ...(await signInFindings(config, settings)),
     await temporaryFolderFinding(settings),
     await hostKeysFinding(config, store.secrets),
     proxyFinding(config),

@@ -7,6 +7,8 @@ import { eventKinds } from '../../../src/base/event-kinds.js'
 const others: Readonly<Record<string, string>> = {
   'post /api/admin/explain': 'asks',
   'post /api/admin/setting/default': 'asks',
+  'post /api/admin/setting/try_ldap': 'asks',
+  'post /api/admin/setting/try_sso': 'asks',
   'post /api/admin/storage/qr_answer': 'asks',
   'post /api/admin/storage/qr_code': 'asks',
   'post /api/admin/storage/try': 'asks',

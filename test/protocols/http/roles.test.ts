@@ -588,6 +588,8 @@ const table: Readonly<Record<string, Row>> = {
     },
   },
   'post /api/admin/setting/reset_token': { codes: adminOnly },
+  'post /api/admin/setting/try_sso': { codes: adminOnly, call: () => ({ body: { settings: [] } }) },
+  'post /api/admin/setting/try_ldap': { codes: adminOnly, call: () => ({ body: { settings: [] } }) },
   // Nothing answers there: the admin gets the error about that.
   'post /api/admin/setting/set_aria2': {
     codes: [401, 403, 403, 403, 500],

@@ -23,6 +23,7 @@ export const catalogues = {
   admin: () => import('./admin.ts'),
   drivers: () => import('./drivers.ts'),
   clouds: () => import('./clouds.ts'),
+  providers: () => import('./providers.ts'),
   settings: () => import('./settings.ts'),
   settingHelp: () => import('./setting-help.ts'),
   choices: () => import('./choices.ts'),

@@ -40,6 +40,8 @@ void t.test('every endpoint that makes, changes or removes a credential says so'
     '/api/admin/setting/get', // of the permanent token
     '/api/admin/setting/reset_token',
     '/api/admin/setting/save', // of the permanent token, and of who can sign in
+    '/api/admin/setting/try_ldap', // sends stored secrets to where the request says
+    '/api/admin/setting/try_sso',
     '/api/admin/user/app_password/delete',
     '/api/admin/user/cancel_2fa',
     '/api/admin/user/create',

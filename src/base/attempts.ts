@@ -1,6 +1,6 @@
 /** Attempts at a backend that somebody waits for: a few at once, each for a limited time. */
-import { joinSignals, sharedController, untilAborted, withReason } from '../base/cancellation.js'
-import { GatewayError } from '../base/errors.js'
+import { joinSignals, sharedController, untilAborted, withReason } from './cancellation.js'
+import { GatewayError } from './errors.js'
 
 interface AttemptLimits {
   /** Attempts at once. One that its caller has given up counts until it has ended. */
