@@ -48,6 +48,7 @@ export const pages: Readonly<Record<string, Ready>> = {
   '/@profile': table('Sessions'),
   '/@manage/dashboard': table('Last events'),
   '/@manage/audit': table('Audit'),
+  '/@manage/audit?kind=signin.ok': table('Audit'),
   '/@manage/sign-ins': text('Nobody is locked.'),
   '/@manage/webhooks': table('Webhooks'),
   '/@manage/storages': table('Storages'),

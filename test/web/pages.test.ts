@@ -15,7 +15,7 @@ import { startScripted } from '../offline-downloads/scripted-server.js'
 import { keyLine } from '../protocols/http/key-line.js'
 import { altered } from '../tree/tree-fixture.js'
 import { axeViolations, eventually, openPage, signIn, withoutBrowser } from './browser.js'
-import { button, createUser, dialog, files, goTo, rowOf, startSite, tableRow, visit } from './site.js'
+import { button, createUser, dialog, files, goTo, rowOf, sideBar, startSite, tableRow, visit } from './site.js'
 
 /** What reads of the storage `Held` do: stop in the middle of a file, fail, or succeed. */
 let reads: 'stop' | 'fail' | 'succeed' = 'succeed'
@@ -169,6 +169,11 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       await task('stopped').getByText('50% of 2 MB').waitFor()
       await task('stopped').getByText('Copy /held/film to /stopped', { exact: true }).waitFor()
       t.equal(await progress.getAttribute('value'), '50')
+      const count = sideBar(page).locator('.place-count')
+      await count.getByText('1').waitFor()
+      t.equal(await count.textContent(), '1 in progress', 'the side bar says how many')
+      const place = sideBar(page).getByRole('link', { name: 'Tasks', exact: true })
+      t.equal(await place.getAttribute('aria-describedby'), await count.getAttribute('id'))
       t.strictSame(await axeViolations(page), [], 'a running task')
       await task('stopped').getByRole('button', { name: 'Cancel' }).click()
       await task('stopped').getByText('canceled', { exact: true }).waitFor()
@@ -188,6 +193,7 @@ void t.test('pages', { skip: withoutBrowser }, async (t) => {
       }
       await button(page, 'Remove all finished').click()
       await page.getByText('Nothing has finished lately.').waitFor()
+      await count.waitFor({ state: 'detached' })
       await goTo(page, 'Files')
       await rowOf(page, 'failed').click()
       await rowOf(page, 'film').waitFor()

@@ -1,5 +1,6 @@
 /** The locks of WebDAV clients. */
 import { LockOpen } from 'lucide-preact'
+import { Link } from 'wouter-preact'
 import { get, post } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
 import { Empty } from '../components/empty.tsx'
@@ -20,7 +21,11 @@ export function LocksPage() {
     <Page title={texts.pages.locks}>
       <p class="muted">{locks.about}</p>
       {error && <Failure error={error} />}
-      {data?.total === 0 && <Empty Icon={LockOpen} text={locks.none} />}
+      {data?.total === 0 && (
+        <Empty Icon={LockOpen} text={locks.none}>
+          <Link href="/@manual/clients">{locks.programs}</Link>
+        </Empty>
+      )}
       {data && data.total > 0 && (
         <Table
           caption={texts.pages.locks}

@@ -1,8 +1,10 @@
 /** Sign-ins that failed, and those that are refused after too many failures. */
+import { KeyRound, ShieldCheck } from 'lucide-preact'
 import { Link } from 'wouter-preact'
 import { get, post, type Data } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
 import { EventKind } from '../api/schema.ts'
+import { Empty } from '../components/empty.tsx'
 import { Failure } from '../components/failure.tsx'
 import { formatTime } from '../texts/format.ts'
 import { NamedButton } from '../components/named-button.tsx'
@@ -33,7 +35,11 @@ export function SignInsPage() {
       <p class="muted">{signIns.about}</p>
       <h2>{signIns.locked}</h2>
       {error && <Failure error={error} />}
-      {locked?.length === 0 && <p>{signIns.noneLocked}</p>}
+      {locked?.length === 0 && (
+        <Empty Icon={ShieldCheck} text={signIns.noneLocked}>
+          <Link href="/@manage/groups">{signIns.stricter}</Link>
+        </Empty>
+      )}
       {locked && locked.length > 0 && (
         <Table
           caption={signIns.locked}
@@ -53,7 +59,11 @@ export function SignInsPage() {
       )}
       <h2>{signIns.failed}</h2>
       {failed.error && <Failure error={failed.error} />}
-      {failed.data?.content.length === 0 && <p>{signIns.noneFailed}</p>}
+      {failed.data?.content.length === 0 && (
+        <Empty Icon={KeyRound} text={signIns.noneFailed}>
+          <Link href={auditAddress({ kind: EventKind.signin_ok })}>{signIns.others}</Link>
+        </Empty>
+      )}
       {failed.data && failed.data.content.length > 0 && (
         <>
           <EventTable caption={signIns.failed} events={failed.data.content} />

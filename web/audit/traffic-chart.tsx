@@ -1,5 +1,8 @@
 /** The traffic of the last minutes or days, as bars. */
+import { ChartColumn } from 'lucide-preact'
+import { Link } from 'wouter-preact'
 import type { Data } from '../api/client.ts'
+import { Empty } from '../components/empty.tsx'
 import { formatMinute, formatSize, formatUtcDay } from '../texts/format.ts'
 import { textsOf } from '../texts/texts.ts'
 import './traffic-chart.css'
@@ -35,8 +38,10 @@ export function TrafficChart({ title, traffic, unit }: TrafficChartProps) {
       <figure>
         <figcaption>
           <h2>{title}</h2>
-          <p>{dashboard.noTraffic}</p>
         </figcaption>
+        <Empty Icon={ChartColumn} text={dashboard.noTraffic}>
+          <Link href="/">{texts.toFiles}</Link>
+        </Empty>
       </figure>
     )
   }

@@ -46,6 +46,8 @@ const administration = {
   system: { settings: Settings, downloads: Wrench, start: Rocket, about: Info },
 } as const satisfies Readonly<Record<keyof typeof texts.subjects, Readonly<Partial<Record<Subject, LucideIcon>>>>>
 
+export const tasksAddress = '/@tasks'
+
 /** The pages of everybody who has an account. */
 export function pagesOf(me: Me): readonly NamedPage[] {
   const { nav } = texts
@@ -53,7 +55,7 @@ export function pagesOf(me: Me): readonly NamedPage[] {
   if (isGuest(me)) return [manual]
   return [
     { name: nav.shares, address: '/@manage/shares', Icon: Share2 },
-    { name: nav.tasks, address: '/@tasks', Icon: ListTodo },
+    { name: nav.tasks, address: tasksAddress, Icon: ListTodo },
     ...(may(me, 'offlineDownload') ? [{ name: nav.downloads, address: '/@downloads', Icon: CloudDownload }] : []),
     { name: nav.profile, address: '/@profile', Icon: CircleUserRound },
     manual,

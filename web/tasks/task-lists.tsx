@@ -1,9 +1,12 @@
 /** The tasks of the user, of all users for an admin, with their progress. */
 import { useQueries } from '@tanstack/preact-query'
+import { ListTodo } from 'lucide-preact'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { get, post } from '../api/client.ts'
 import { keys } from '../api/keys.ts'
 import type { TaskKind } from '../api/schema.ts'
+import { Empty } from '../components/empty.tsx'
 import { Failure } from '../components/failure.tsx'
 import { change, changed } from '../components/rows.ts'
 import { isAdmin, type Me } from '../session/me.ts'
@@ -20,9 +23,11 @@ interface TaskListsProps {
   readonly me: Me
   /** The kinds of the tasks. */
   readonly kinds: readonly TaskKind[]
+  /** What can be done while there are none. */
+  readonly children?: ComponentChildren
 }
 
-export function TaskLists({ me, kinds }: TaskListsProps) {
+export function TaskLists({ me, kinds, children }: TaskListsProps) {
   const api: TaskApi = isAdmin(me) ? '/api/admin/task' : '/api/task'
   const lists = useQueries({
     queries: kinds.flatMap((kind) =>
@@ -39,6 +44,14 @@ export function TaskLists({ me, kinds }: TaskListsProps) {
   const running = tasks.filter(isUnfinished)
   const ended = tasks.filter((task) => !isUnfinished(task)).sort(byEnd)
   useRefreshAtEnd(running.length)
+  if (tasks.length === 0 && lists.every(({ data }) => data !== undefined)) {
+    return (
+      <Empty Icon={ListTodo} text={texts.tasks.noneRunning}>
+        <p class="muted">{texts.tasks.noneEnded}</p>
+        {children}
+      </Empty>
+    )
+  }
   return (
     <>
       {error && <Failure error={error} />}

@@ -66,6 +66,18 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
   const shared = { tag: 'Tasks', access, guestRefusal, params, refusals: [unknownKind] } as const
   return [
     endpoint({
+      tag: 'Tasks',
+      ...{ access, guestRefusal },
+      method: 'get',
+      path: `${base}/count`,
+      summary: 'Count the unfinished tasks of all kinds',
+      data: z.object({ unfinished: z.int() }),
+      async answer({ api, principal }) {
+        const tasks = await Promise.all(taskKinds.map((kind) => api.gateway.tasks.list(principal, kind)))
+        return { unfinished: tasks.flat().filter((task) => !hasEnded(task)).length }
+      },
+    }),
+    endpoint({
       ...shared,
       method: 'get',
       path: path('undone'),

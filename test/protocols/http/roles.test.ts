@@ -181,6 +181,7 @@ for (const [base, all, one] of [
     codes,
     call: () => ({ target, body }),
   })
+  taskRows[`get ${base}/count`] = { codes: all }
   for (const verb of ['undone', 'done']) taskRows[`get ${base}/{kind}/${verb}`] = row(verb, all)
   for (const verb of ['clear_done', 'clear_succeeded', 'retry_failed']) {
     taskRows[`post ${base}/{kind}/${verb}`] = row(verb, all)

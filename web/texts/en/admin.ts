@@ -82,6 +82,7 @@ export default {
     about:
       'Programs lock files by WebDAV while they edit them. A program that crashed leaves its lock until it expires.',
     none: 'Nothing is locked.',
+    programs: 'Programs that use WebDAV',
     path: 'Path',
     deep: 'with everything below',
     user: 'User',

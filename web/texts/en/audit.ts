@@ -53,6 +53,8 @@ export default {
     failed: 'Failed sign-ins',
     noneFailed: 'No failed sign-in is recorded.',
     all: 'Show all in the audit',
+    stricter: 'Require two-step verification of a group',
+    others: 'Show the sign-ins that succeeded',
   },
 
   dashboard: {

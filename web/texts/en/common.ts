@@ -39,6 +39,8 @@ export default {
   signInToSee: 'Sign in with an account that may see it.',
   askAdmin: 'If you need it, ask an administrator for the permission.',
   toFiles: 'Go to the files',
+  /** After a number of things. */
+  inProgress: 'in progress',
   main: 'Main',
   skip: 'Skip to the content',
   language: 'Language',

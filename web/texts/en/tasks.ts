@@ -5,6 +5,7 @@ import { percent } from '../format.ts'
 export default {
   tasks: {
     downloadsHint: 'The server downloads files from URLs into a folder, also while you are away.',
+    hint: 'Copies and moves between storages, and what the server downloads, go on here while you do something else.',
     running: 'In progress',
     ended: 'Finished',
     noneRunning: 'Nothing is in progress.',

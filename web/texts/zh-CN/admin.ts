@@ -81,6 +81,7 @@ export default {
   locks: {
     about: '程序通过 WebDAV 编辑文件时会锁定文件。如果程序异常退出，锁会保留到过期为止。',
     none: '没有被锁定的文件。',
+    programs: '使用 WebDAV 的程序',
     path: '路径',
     deep: '包括其中的全部内容',
     user: '用户',

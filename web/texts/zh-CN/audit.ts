@@ -52,6 +52,8 @@ export default {
     failed: '登录失败记录',
     noneFailed: '没有登录失败的记录。',
     all: '在审计日志中查看全部',
+    stricter: '要求某个用户组使用两步验证',
+    others: '查看成功的登录',
   },
   dashboard: {
     hour: '最近一小时',

@@ -34,6 +34,8 @@ export default {
   signInToSee: '请登录有权限的账号后查看。',
   askAdmin: '如需使用，请联系管理员授予权限。',
   toFiles: '前往文件列表',
+  /** After a number of things. */
+  inProgress: '项进行中',
   main: '主导航',
   skip: '跳到正文',
   language: '语言',

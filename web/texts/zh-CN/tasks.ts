@@ -6,6 +6,7 @@ import type { Translation } from '../texts.ts'
 export default {
   tasks: {
     downloadsHint: '服务器会把链接指向的文件下载到所选文件夹，关闭页面也不会中断。',
+    hint: '在存储之间复制、移动文件，以及离线下载，都会在这里继续进行，您可以同时做其他事情。',
     running: '进行中',
     ended: '已结束',
     noneRunning: '没有正在进行的任务。',

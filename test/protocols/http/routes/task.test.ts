@@ -171,6 +171,7 @@ void t.test('a task can be canceled, retried, deleted and cleared', async (t) =>
   const [running, queued] = tasksOf(await transfer(served, 'copy', ['a', 'b']))
   while (gate.writes.length < 2) await delay(10)
   t.match((await served.get('/api/task/copy/undone')).data, [{ state: 1, progress: 0 }, { state: 0 }])
+  t.strictSame((await served.get('/api/task/count')).data, { unfinished: 2 })
 
   t.strictSame(await served.post(`/api/task/copy/cancel?tid=${queued?.id}`), done)
   t.strictSame(await served.post(`/api/task/copy/cancel?tid=${running?.id}`), done)
