@@ -33,7 +33,7 @@ export interface Result {
   readonly detail?: string
   readonly Icon?: LucideIcon | undefined
   /** A found file or folder, whose symbol is shown. */
-  readonly entry?: Pick<Entry, 'type' | 'unreadable'>
+  readonly entry?: Pick<Entry, 'name' | 'type' | 'unreadable'>
   /** Further texts by which it is found. */
   readonly others?: readonly string[]
   /** The address that it leads to, or what it does. */
