@@ -90,9 +90,8 @@ const pictures: Readonly<Record<string, { readonly at: string; readonly story: (
     at: '/Photos',
     story: async (page) => {
       await button(page, 'Show as tiles').click()
-      await page.waitForFunction(
-        `[...document.querySelectorAll('.thumbnail img')].filter(({ complete }) => complete).length === 6`,
-      )
+      await page.locator('.thumbnail img').nth(5).waitFor()
+      await page.waitForLoadState('networkidle')
     },
   },
   viewer: {
