@@ -17,7 +17,7 @@ const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519']
 const clockTolerance = 60
 /** Milliseconds for which the metadata of a provider are kept. */
 const metadataTime = 3600_000
-/** Codes by which a provider refuses a code, and by which it refuses the client (RFC 6749 §5.2; documented by GitHub). */
+/** The codes by which a provider refuses a code, and those by which it refuses the client (RFC 6749 §5.2; GitHub's). */
 const codeRefusals = ['invalid_grant', 'bad_verification_code']
 const clientRefusals = ['invalid_client', 'unauthorized_client', 'incorrect_client_credentials']
 /** Seconds for which a sign-in at the provider is recent (docs/decisions/0042). */

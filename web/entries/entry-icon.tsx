@@ -16,32 +16,59 @@ import { FileType } from '../api/schema.ts'
 import type { Entry } from './folder.ts'
 import './entry-icon.css'
 
-interface Look {
-  readonly Symbol: LucideIcon
-  /** The class that colors it. */
-  readonly name: string
+const symbols = {
+  file: File,
+  folder: Folder,
+  video: FileVideo,
+  audio: FileAudio,
+  picture: FileImage,
+  text: FileText,
+  pdf: FileText,
+  table: FileSpreadsheet,
+  archive: FileArchive,
+  code: FileCode,
+} as const satisfies Readonly<Record<string, LucideIcon>>
+
+type Kind = keyof typeof symbols
+
+/** The classes that color them. */
+const classes: Readonly<Record<Kind, string>> = {
+  file: 'icon-file',
+  folder: 'icon-folder',
+  video: 'icon-video',
+  audio: 'icon-audio',
+  picture: 'icon-picture',
+  text: 'icon-text',
+  pdf: 'icon-pdf',
+  table: 'icon-table',
+  archive: 'icon-archive',
+  code: 'icon-code',
 }
 
-const byType: Readonly<Record<FileType, Look>> = {
-  [FileType.unknown]: { Symbol: File, name: 'icon-file' },
-  [FileType.folder]: { Symbol: Folder, name: 'icon-folder' },
-  [FileType.video]: { Symbol: FileVideo, name: 'icon-video' },
-  [FileType.audio]: { Symbol: FileAudio, name: 'icon-audio' },
-  [FileType.text]: { Symbol: FileText, name: 'icon-text' },
-  [FileType.image]: { Symbol: FileImage, name: 'icon-picture' },
+const byType: Readonly<Record<FileType, Kind>> = {
+  [FileType.unknown]: 'file',
+  [FileType.folder]: 'folder',
+  [FileType.video]: 'video',
+  [FileType.audio]: 'audio',
+  [FileType.text]: 'text',
+  [FileType.image]: 'picture',
 }
 
-/** The kinds that the server does not tell apart, with the extensions of their files. */
-const kinds: readonly (readonly [Look, extensions: string])[] = [
-  [{ Symbol: FileText, name: 'icon-pdf' }, 'pdf'],
-  [{ Symbol: FileText, name: 'icon-text' }, 'doc docx epub odt rtf'],
-  [{ Symbol: FileSpreadsheet, name: 'icon-table' }, 'csv ods tsv xls xlsx'],
-  [{ Symbol: FileArchive, name: 'icon-archive' }, '7z bz2 gz iso rar tar tgz xz zip zst'],
-  [{ Symbol: FileCode, name: 'icon-code' }, 'c cpp css go h html java js json php py rb rs sh sql ts tsx xml yaml yml'],
-]
-const byExtension = new Map(kinds.flatMap(([look, all]) => all.split(' ').map((extension) => [extension, look])))
+/** The extensions of the kinds that the server does not tell apart. */
+const extensions: Readonly<Partial<Record<Kind, string>>> = {
+  pdf: 'pdf',
+  text: 'doc docx epub odt rtf',
+  table: 'csv ods tsv xls xlsx',
+  archive: '7z bz2 gz iso rar tar tgz xz zip zst',
+  code: 'c cpp css go h html java js json php py rb rs sh sql ts tsx xml yaml yml',
+}
+const byExtension = new Map(
+  (Object.keys(extensions) as Kind[]).flatMap((kind) =>
+    (extensions[kind] ?? '').split(' ').map((extension) => [extension, kind]),
+  ),
+)
 
-function lookOf({ type, name }: Pick<Entry, 'type' | 'name'>): Look {
+function kindOf({ type, name }: Pick<Entry, 'type' | 'name'>): Kind {
   const extension = name.slice(name.lastIndexOf('.') + 1).toLowerCase()
   return (type === FileType.folder ? undefined : byExtension.get(extension)) ?? byType[type]
 }
@@ -54,6 +81,7 @@ export function EntryIcon({
   readonly size?: number
 }) {
   if (entry.unreadable === true) return <FileLock aria-hidden size={size} class="icon-file" />
-  const { Symbol, name } = lookOf(entry)
-  return <Symbol aria-hidden size={size} class={name} />
+  const kind = kindOf(entry)
+  const Symbol = symbols[kind]
+  return <Symbol aria-hidden size={size} class={classes[kind]} />
 }

@@ -1,4 +1,4 @@
-/** Checks the provider of single sign-on and the LDAP directory, if the settings turn them on: asks them as sign-ins do. */
+/** Asks the provider of single sign-on and the LDAP directory as a sign-in does, if the settings turn them on. */
 import type { Config } from '../../installation/config.js'
 import { EgressGuard } from '../../net/egress.js'
 import type { Settings } from '../../settings/settings.js'
