@@ -59,6 +59,9 @@ void t.test('thumbnails of files', { skip: withoutBrowser || lacks('ffmpeg', 'ff
       const downloads = asked.filter(({ pathname }) => /^\/[dp]\//.test(pathname))
       t.equal(downloads.length, 4, 'each file was asked for once')
       t.ok(downloads.every(({ searchParams }) => searchParams.get('type') === 'thumb'))
+      // The box is above the picture.
+      await rowOf(page, 'beach.jpg').getByRole('checkbox').click()
+      await button(page, '1 selected').waitFor()
     }),
   )
 
