@@ -192,7 +192,7 @@ export async function visitEveryPage(
           await page.getByRole('menuitem', { name: say(word), exact: true }).click()
         } else await opener.click()
         await page.getByRole('dialog').waitFor()
-        for (const more of await button(page, say('Every right by itself')).all()) await more.click()
+        for (const more of await button(page, say('Choose rights one by one')).all()) await more.click()
         await check(page, `${address}: ${word} ${row ?? ''}`, 'dialog')
         await page.keyboard.press('Escape')
         await page.getByRole('dialog').waitFor({ state: 'detached' })

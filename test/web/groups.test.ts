@@ -137,11 +137,11 @@ void t.test('groups and grants', { skip: withoutBrowser }, async (t) => {
       await button(page, 'Edit sales').click()
       const form = dialog(page, 'Edit sales')
       const warning = form.getByText('Links to files that somebody has already made stay valid')
-      await addGrant(form, '/sales/payroll', 'Nothing here')
+      await addGrant(form, '/sales/payroll', 'No access (hidden)')
       await warning.waitFor()
       await grantOf(form, '/sales/payroll').getByRole('combobox', { name: 'Rights' }).selectOption('Everything')
       await warning.waitFor({ state: 'detached' })
-      await grantOf(form, '/sales/payroll').getByRole('combobox', { name: 'Rights' }).selectOption('Nothing here')
+      await grantOf(form, '/sales/payroll').getByRole('combobox', { name: 'Rights' }).selectOption('No access (hidden)')
       await warning.waitFor()
       await save(form)
       await visit(t, site, { ...as('ann'), at: '/sales' }, async (own) => {
@@ -169,7 +169,7 @@ void t.test('groups and grants', { skip: withoutBrowser }, async (t) => {
       const preset = grant.getByRole('combobox', { name: 'Rights' })
       const chosen = () => preset.locator('option:checked').textContent()
       const radio = (name: string) => grant.getByRole('radio', { name, exact: true })
-      await grant.getByRole('button', { name: 'Every right by itself' }).focus()
+      await grant.getByRole('button', { name: 'Choose rights one by one' }).focus()
       await page.keyboard.press('Enter')
       await radio('Read and download: Allowed').focus()
       await page.keyboard.press('ArrowRight')
@@ -203,6 +203,7 @@ void t.test('groups and grants', { skip: withoutBrowser }, async (t) => {
       t.match(await rowOf(page, 'photo.png').getAttribute('aria-label'), /not readable for you/)
       await rowOf(page, 'photo.png').getByRole('checkbox').click()
       for (const name of ['Download', 'Link']) t.ok(await button(page, name).isDisabled(), name)
+      await button(page, '1 selected').click()
       await button(page, 'Show as tiles').click()
       await page.locator('.tile').first().waitFor()
       t.equal(await page.locator('.tile img').count(), 0)
@@ -344,7 +345,7 @@ void t.test('groups and grants', { skip: withoutBrowser }, async (t) => {
       await button(page, 'Edit readers').click()
       const [other] = await Promise.all([
         page.context().waitForEvent('page'),
-        page.getByRole('link', { name: 'Check who may what here' }).click(),
+        page.getByRole('link', { name: 'See who may do what here' }).click(),
       ])
       await other.getByRole('textbox', { name: 'Folder or file' }).waitFor()
       t.equal(await other.getByRole('textbox', { name: 'Folder or file' }).inputValue(), '/private')

@@ -114,7 +114,7 @@ void t.test('shares', { skip: withoutBrowser }, async (t) => {
         [false, true, true],
         'nothing can be sent to a file',
       )
-      await form.getByRole('spinbutton', { name: 'Most visits' }).fill('5')
+      await form.getByRole('spinbutton', { name: 'Limit of visits' }).fill('5')
       await form.getByText('More options').click()
       await form.getByRole('textbox', { name: 'Only from these networks' }).fill('127.0.0.0/8\n::1')
       await form.getByRole('textbox', { name: 'Own name in the link' }).fill('photos')
@@ -172,7 +172,8 @@ void t.test('shares', { skip: withoutBrowser }, async (t) => {
       await eventually(t, () => namesShown(page), ['tides', 'beach.png', 'notes.md'])
       await button(page, 'Sort by Name').click()
       await eventually(t, () => namesShown(page), ['tides', 'notes.md', 'beach.png'])
-      await button(page, 'Show as tiles').click()
+      await button(page, 'More').click()
+      await page.getByRole('menuitemcheckbox', { name: 'Tiles' }).click()
       const loaded = (image: Locator) => image.evaluate((each) => (each as HTMLImageElement).naturalWidth)
       await eventually(t, () => loaded(page.locator('.tile img')), 4)
       await fits(t, page, 'tiles')
@@ -257,7 +258,7 @@ void t.test('shares', { skip: withoutBrowser }, async (t) => {
       await page.getByRole('button', { name: /^Edit photos/ }).focus()
       await page.keyboard.press('Enter')
       const form = dialog(page, 'Share of photos and 1 more')
-      await form.getByRole('spinbutton', { name: 'Most visits' }).fill('2')
+      await form.getByRole('spinbutton', { name: 'Limit of visits' }).fill('2')
       await form.getByRole('textbox', { name: 'Remark' }).fill('for the club')
       await form.getByText('More options').click()
       await form.getByRole('textbox', { name: 'Own name in the link' }).fill('club')
@@ -426,15 +427,16 @@ void t.test('shares', { skip: withoutBrowser }, async (t) => {
     const at = await share(site, { files: ['/photos', '/plan.txt'], pwd: 'low-water' })
     await visit(t, site, { ...visitor, at: `${at}?pwd=low-water` }, async (page) => {
       await rowOf(page, 'photos').waitFor()
-      const archive = (name: string) =>
+      const archive = (chosen: Locator) =>
         Promise.all([
           page.context().waitForEvent('response', (each) => each.url().includes('/api/fs/zip')),
-          button(page, name).click(),
+          chosen.click(),
         ])
-      const [all] = await archive('Download all')
+      await button(page, 'More').click()
+      const [all] = await archive(page.getByRole('menuitem', { name: 'Download all', exact: true }))
       t.equal(all.headers()['content-type'], 'application/zip')
       await selectEntries(page, 'photos')
-      const [some] = await archive('Download')
+      const [some] = await archive(button(page, 'Download'))
       t.equal(some.headers()['content-type'], 'application/zip')
       t.notOk(some.url().includes('low-water'), 'no address has the code')
     })

@@ -38,7 +38,7 @@ export function StoragesPage() {
             [storages.status]: (storage) => <StorageStatus storage={storage} />,
             // A setting hides it, and some backends do not tell.
             ...(data.content.some(({ mount_details: space }) => space) && { [storages.space]: spaceOf }),
-            [storages.order]: ({ order }) => order,
+            ...(data.content.some(({ order }) => order !== 0) && { [storages.order]: ({ order }: Storage) => order }),
           }}
           actions={(storage) => <StorageActions storage={storage} onEdit={setEdited} onDelete={setDeleted} />}
         />

@@ -82,7 +82,7 @@ export default {
 
   grants: {
     about:
-      'A grant holds for a folder and everything in it. Where several do, the one with the longest path decides. The permissions decide what grants leave open.',
+      'A grant holds for a folder and everything in it. Further down, the grant of a folder there decides. What no grant mentions, the permissions of the user decide.',
     add: 'Add a grant',
     of: (path: string) => (path === '' ? 'New grant' : path),
     path: 'Folder or file',
@@ -92,7 +92,7 @@ export default {
       add: 'See, read and add',
       change: 'See, read, add and change',
       everything: 'Everything',
-      nothing: 'Nothing here',
+      nothing: 'No access (hidden)',
       custom: 'Custom',
     },
     presetHints: {
@@ -111,7 +111,7 @@ export default {
       ]
         .filter(Boolean)
         .join(' '),
-    switches: 'Every right by itself',
+    switches: 'Choose rights one by one',
     right: 'Right',
     choices: { allow: 'Allowed', deny: 'Denied', unmentioned: 'Left open' },
     rightTexts: {
@@ -147,7 +147,7 @@ export default {
     steps: 'Step by step',
     refusedHere: '(refused here)',
     notes: 'Also worth knowing',
-    here: 'Check who may what here',
+    here: 'See who may do what here',
   },
 
   /** What the steps of a decision have found, and what else there is to know. */

@@ -70,8 +70,8 @@ export default {
       unlock: 'Open folder',
     },
     shareCode: {
-      title: 'Code of the share',
-      hint: 'Whoever sent you the link can tell you the code.',
+      title: 'Enter the code',
+      hint: 'Somebody has shared files with you. Whoever sent you the link can tell you the code.',
       label: 'Code',
       wrong: 'The code is wrong.',
       unlock: 'Open',
