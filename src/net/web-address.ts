@@ -28,7 +28,7 @@ export function assertNoCredentials({ username, password }: URL): void {
 /** Whether a connection has failed because the certificate of the server is not valid. */
 export function isCertificateFault(error: unknown): boolean {
   const { code } = (error ?? {}) as NodeJS.ErrnoException
-  return typeof code === 'string' && /CERT|SIGNED|ALTNAME/.test(code)
+  return typeof code === 'string' && /CERT|SIGNED|SIGNATURE|ALTNAME/.test(code)
 }
 
 /** Converts an error of a connection to a GatewayError. */

@@ -103,7 +103,7 @@ function outcomeOf(error: GatewayError): Trial['outcome'] {
   if (causes.some(isCertificateFault)) return 'certificate'
   if (codes.includes('denied')) return 'network_refused'
   if (codes.includes('timeout')) return 'silent'
-  if (codes.some((code) => typeof code === 'string' && /^E[A-Z]+$/.test(code))) return 'unreachable'
+  if (codes.some((code) => typeof code === 'string' && /^E(?!RR_)[A-Z_]+$/.test(code))) return 'unreachable'
   if (codes.includes(invalidCredentials) || codes.includes(inappropriateAuthentication)) return 'account_refused'
   if (codes.includes(noSuchObject)) return 'base_missing'
   const isAnswer = hasDetail(error, 'provider_failed') || codes.some((code) => typeof code === 'number')

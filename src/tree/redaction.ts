@@ -91,7 +91,9 @@ function redact(access: Access, error: unknown, path: Path): GatewayError {
     const asked = converted.asked ?? under(access.principal.baseIn(lock.path), path)
     return new LockedError(redactedLock(access, lock, asked), { op, path: lockedAt, cause: converted })
   }
-  if (converted.detail === 'storage_failed' && converted.subject !== undefined) {
+  // The members of a tree are redacted one by one.
+  const isOfTree = converted instanceof TreeError
+  if (!isOfTree && converted.detail === 'storage_failed' && converted.subject !== undefined) {
     const { code, detail, reason, subject } = converted
     return new GatewayError(code, { detail, reason, subject: access.ownPath(cleanPath(subject)), cause: converted })
   }

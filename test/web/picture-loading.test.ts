@@ -44,7 +44,7 @@ void t.test('a large photo is seen by its preview first', { skip: withoutBrowser
   t.ok(large.length > 2 ** 21, `the photo has ${large.length} bytes`)
   for (const name of ['1.jpg', '2.jpg', '3.jpg']) await writeFile(join(folder, name), large)
   await writeFile(join(folder, '4.png'), pngOf(300, 200, [180, 90, 140]))
-  await writeFile(join(folder, '5.tiff'), await image('tiff', 800, 600))
+  await writeFile(join(folder, '5.tiff'), await image('tiff', 1600, 1200))
   // Browsers and the server tell the format by the first bytes.
   await writeFile(join(folder, '6.gif'), await photo('png', 1400, 1000))
 
@@ -124,12 +124,12 @@ void t.test('a large photo is seen by its preview first', { skip: withoutBrowser
     'what the browser cannot show stays as a preview, and without a preview the photo is loaded',
     async (t) => {
       await visit(t, site, { at: '/photos/5.tiff' }, async (page) => {
-        await loaded(page, '5.tiff', 800, 600)
+        await loaded(page, '5.tiff', 1024, 768)
         const failed = page.waitForEvent('requestfinished', (request) => request.url().includes('/p/photos/5.tiff'))
         await page.keyboard.press('1')
         await failed
         await page.waitForLoadState('networkidle')
-        await loaded(page, '5.tiff', 800, 600)
+        await loaded(page, '5.tiff', 1024, 768)
       })
       const prepare = async (page: Page) => {
         await page.route(/size=1024/, (route) => route.fulfill({ status: 500 }))

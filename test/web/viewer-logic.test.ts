@@ -299,6 +299,8 @@ void t.test('a picture keeps its place when its size becomes known', async (t) =
       })()`,
     )
   t.strictSame(await zoom('before.picture'), { width: 4096, height: 2048 })
+  const small = 'm.guessedSize({ width: 900, height: 600 })'
+  t.strictSame(await zoom(small), { width: 900, height: 600 }, 'no preview is larger than its picture')
   t.strictSame(await zoom('m.resized(m.fitting, before, now)'), { scale: 1, x: 0, y: 0 })
   t.strictSame(await zoom('m.resized({ scale: 2, x: 100, y: 0 }, before, now)'), { scale: 2, x: 100, y: 0 })
   const own = 'm.scaled(m.fitting, 1 / m.fitOf(before), { x: 0, y: 0 }, before)'

@@ -156,7 +156,7 @@ function SignInForm({ group, wanted, rows }: SignInSettingsProps & { readonly ro
               : post('/api/admin/setting/try_ldap', { settings: changedRows, name: person })
           }
         >
-          <button type="submit" class="primary" disabled={Object.keys(edited).length === 0}>
+          <button type="submit" class="primary" disabled={Object.keys(edited).length === 0 || changedRows.length === 0}>
             {texts.save}
           </button>
         </Trying>

@@ -69,8 +69,9 @@ const byExtension = new Map(
 )
 
 function kindOf({ type, name }: Pick<Entry, 'type' | 'name'>): Kind {
-  const extension = name.slice(name.lastIndexOf('.') + 1).toLowerCase()
-  return (type === FileType.folder ? undefined : byExtension.get(extension)) ?? byType[type]
+  const kind = byType[type]
+  if (kind !== 'file' && kind !== 'text') return kind
+  return byExtension.get(/\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? '') ?? kind
 }
 
 export function EntryIcon({

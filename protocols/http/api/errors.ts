@@ -34,8 +34,15 @@ export type ErrorName = Exclude<ErrorCode | ErrorDetail, 'hidden' | 'parent_hidd
 export function errorNameOf({ code, detail }: Pick<GatewayError, 'code' | 'detail'>): ErrorName {
   const hasTextOfCode =
     detail !== undefined && detailResponses[detail] === textOfCode && errorResponses[code].text !== undefined
-  const cause = hasTextOfCode ? code : (detail ?? code)
-  return cause === 'hidden' || cause === 'parent_hidden' ? 'password_required' : cause
+  return nameOfCause(hasTextOfCode ? code : (detail ?? code))
+}
+
+/** The name of a code or detail. That a name is hidden is not told. */
+export function nameOfCause<Cause extends string>(
+  cause: Cause,
+): Exclude<Cause, 'hidden' | 'parent_hidden'> | 'password_required' {
+  const isHidden = cause === 'hidden' || cause === 'parent_hidden'
+  return isHidden ? 'password_required' : (cause as Exclude<Cause, 'hidden' | 'parent_hidden'>)
 }
 
 /**

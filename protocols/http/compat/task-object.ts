@@ -12,6 +12,7 @@ import {
 } from '../../../src/tasks/task.js'
 import { wireTime } from './object.js'
 import { roleNumber, roleNumbers } from './roles.js'
+import { nameOfCause } from '../api/errors.js'
 import { namedNumber, timestamp } from '../api/schemas.js'
 import { StreamedArray } from '../api/streamed-array.js'
 import { taskName, taskSubject, taskSubjectData } from './task-name.js'
@@ -90,7 +91,7 @@ export function taskObject(task: Task): z.input<typeof taskData> {
     end_time: task.ended === undefined ? null : wireTime(task.ended),
     total_bytes: Math.max(totalBytes, doneBytes),
     error: task.error,
-    error_name: task.errorName ?? null,
+    error_name: nameOrNull(task.errorName),
   }
 }
 
@@ -109,7 +110,11 @@ export function taskInfo(
     ...taskObject(task),
     failures: failures.map(({ path, error, errorName }) => ({
       path: within(base, path) ?? path,
-      ...{ error, error_name: errorName ?? null },
+      ...{ error, error_name: nameOrNull(errorName) },
     })),
   }
+}
+
+function nameOrNull(cause: string | undefined): string | null {
+  return cause === undefined ? null : nameOfCause(cause)
 }

@@ -87,6 +87,7 @@ const trialData = z
         name: z.string().describe('Of the account that a sign-in would make.'),
         groups: z.array(z.string()).readonly().describe('Their DNs.'),
       })
+      .meta({ id: 'FoundPerson' })
       .optional()
       .describe('In the directory, if one was looked for and found.'),
   })

@@ -1,9 +1,7 @@
 /** Which pictures have a preview that is shown before them, and which are needed all the same. */
 import { smallImage, thumbnailUrl } from '../../entries/thumbnail.tsx'
 import type { ShownFile } from '../file-page.tsx'
-
-/** Pixels of the longer side of a preview. The server has two sizes; this is the larger one. */
-const side = 1024
+import { previewSide } from './zoom.ts'
 
 /** Pictures that browsers show. Of others, only the preview can be seen. */
 const shownByBrowsers = /\.(?:apng|avif|bmp|gif|ico|jpe?g|png|svg|webp)$/i
@@ -15,7 +13,7 @@ type PictureFile = Pick<ShownFile, 'name' | 'thumb' | 'modified' | 'size' | 'unr
 
 /** The URL of the preview of a picture; undefined if there is none, or if the picture is hardly larger. */
 export function previewOf(file: PictureFile): string | undefined {
-  return file.size > smallImage || !shownByBrowsers.test(file.name) ? thumbnailUrl(file, side) : undefined
+  return file.size > smallImage || !shownByBrowsers.test(file.name) ? thumbnailUrl(file, previewSide) : undefined
 }
 
 export function mayMove({ name }: Pick<ShownFile, 'name'>): boolean {

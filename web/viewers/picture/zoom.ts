@@ -31,6 +31,9 @@ export const fitting: Placement = { scale: 1, x: 0, y: 0 }
 /** Pixels of the longer side of a picture of 12 megapixels. */
 const cameraSide = 4096
 
+/** Pixels of the longer side of a preview. The server has two sizes; this is the larger one. */
+export const previewSide = 1024
+
 /** How many times its own size a picture can have. */
 const largest = 8
 
@@ -42,7 +45,10 @@ export function fitOf({ picture, space, turns }: Frame): number {
 
 /** The size that is assumed until the picture is loaded. `preview`: that of its preview, which has its proportions. */
 export function guessedSize(preview: Size): Size {
-  const factor = cameraSide / Math.max(preview.width, preview.height)
+  const side = Math.max(preview.width, preview.height)
+  // The server enlarges no picture: a smaller preview has the size of the picture.
+  if (side < previewSide) return preview
+  const factor = cameraSide / side
   return { width: preview.width * factor, height: preview.height * factor }
 }
 
