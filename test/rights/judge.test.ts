@@ -91,7 +91,8 @@ function withFile(world: World, path: Path): World {
 function whyOf({ error, decidedBy: { step, grant, rule } }: Decision): string {
   const subject = grant && ('user' in grant.subject ? `user ${grant.subject.user}` : `group ${grant.subject.group}`)
   const by = grant ? `grant ${grant.id} of ${subject} at ${grant.path}` : (rule?.path ?? '')
-  return `${error ?? 'allowed'} by ${step} (${kinds[step]}) ${by}`
+  const cause = step.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+  return `${error ?? 'allowed'} by ${cause} (${kinds[step]}) ${by}`
 }
 
 function whyBy({ refusal, decidedBy: { cause, kind, grants, rule } }: ExplainedAccess): string {

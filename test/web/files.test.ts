@@ -97,7 +97,7 @@ void t.test('entries are changed by dialogs', { skip: withoutBrowser }, async (t
   await page.getByRole('menu').waitFor()
   t.same(await axeViolations(page), [], 'the menu')
   await page.getByRole('menuitem', { name: 'Delete' }).click()
-  await dialog(page, 'Delete').getByRole('listitem').filter({ hasText: 'first.txt' }).waitFor()
+  await dialog(page, 'Delete').getByText('“first.txt” will be deleted').waitFor()
   await confirm(page, 'Delete')
   await row(page, 'first\\.txt').waitFor({ state: 'detached' })
   t.same(await served.names('/docs'), ['moved', 'new', 'sub', 'b.txt'])

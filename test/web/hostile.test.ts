@@ -97,10 +97,11 @@ void t.test('hostile content', { skip: withoutBrowser }, async (t) => {
         await page.goBack()
         await rowOf(page, name).click({ button: 'right' })
         await page.getByRole('menuitem', { name: 'Delete' }).click()
-        await dialog(page, 'Delete').getByRole('listitem').getByText(name).waitFor()
+        await dialog(page, 'Delete').getByText(`“${name}” will be deleted`).waitFor()
         await page.keyboard.press('Escape')
         await dialog(page, 'Delete').waitFor({ state: 'detached' })
       }
+      await button(page, '1 selected').click()
       await button(page, 'Show as tiles').click()
       await rowOf(page, 'picture.svg').waitFor()
     }),
